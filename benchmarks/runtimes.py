@@ -26,13 +26,11 @@ from reticent.accounting import (
     PrivacyEvent,
     PrivateKnnSteps,
     RdpAccountant,
-    advanced_epsilon,
     basic_epsilon,
     calibrate_private_knn,
     epsilon_per_answer,
     optimal_delta,
     optimal_epsilon,
-    optimal_epsilon_of,
     private_knn_total,
     smallest_epsilon,
 )
@@ -265,16 +263,13 @@ def accountants() -> None:
         counted = kind(RECORDS).compose(event, 100)
         show(f"{kind.__name__}", fastest(partial(counted.epsilon, delta=1e-5)), "total")
     one = {"epsilon": 0.1, "answers": 1000}
-    parts = [(0.1, 0.0)] * 60 + [(0.2, 0.0)] * 20
     given = {**one, "answer_delta": 0.0}
     tasks: list[Callable[[], object]] = [
         partial(basic_epsilon, **one),
-        partial(advanced_epsilon, **one, delta=1e-5),
         partial(optimal_delta, **given, total_epsilon=10.0),
         partial(optimal_epsilon, **given, delta=1e-5),
         partial(smallest_epsilon, **given, delta=1e-5),
         partial(epsilon_per_answer, epsilon=1.0, delta=1e-5, answers=1000),
-        partial(optimal_epsilon_of, parts, delta=1e-5),
     ]
     for task in tasks:
         show(task.func.__name__, fastest(task), "call")  # type: ignore[attr-defined]

@@ -30,8 +30,7 @@ import torch
 import xgboost
 from figures import Figure, processor_seconds
 
-from papers.datasets import covertype_schema, load_covertype
-from reticent.datasets import load_adult
+from papers.datasets import covertype_schema, load_adult, load_covertype
 from reticent.mechanisms import AdditiveMechanism
 from reticent.systems import PowerEncoder, VectorTraining
 from reticent.tables import adult_schema

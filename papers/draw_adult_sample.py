@@ -16,10 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
+from papers.datasets.adult import adult_fields
+from papers.datasets.files import DATA_VARIABLE, data_folder
 from reticent.core.errors import DataUnavailable
 from reticent.core.files import output_file
-from reticent.datasets.adult import COLUMNS, SAMPLE_FILE, SAMPLE_LABEL, SAMPLE_ROWS, adult_fields
-from reticent.datasets.files import DATA_VARIABLE, data_folder
+from reticent.datasets.adult import COLUMNS, SAMPLE_FILE, SAMPLE_LABEL, SAMPLE_ROWS
 
 _SEED = 1996
 

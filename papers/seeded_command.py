@@ -82,11 +82,16 @@ def command_of(chosen: argparse.Namespace, module: str, **usual: object) -> str:
     words = [f"python -m {module}", *(["--data", chosen.data] if "data" in chosen else [])]
     for name, default in {"seeds": SEEDS, **usual}.items():
         given = getattr(chosen, name)
-        values = list(given) if isinstance(given, Sequence) else [given]
+        several = isinstance(given, Sequence) and not isinstance(given, str)
+        values = list(given) if several else [given]
         if given == default or values == default:
             continue
         words.append("--" + name.replace("_", "-"))
-        words += [] if given is True else [f"{value:g}" for value in values]
+        words += (
+            []
+            if given is True
+            else [str(value) if isinstance(value, str) else f"{value:g}" for value in values]
+        )
     return " ".join(words)
 
 

@@ -122,11 +122,11 @@ except ValueError as error:
 
 NETWORKS = """
 from reticent.networks import affine_chain
-from reticent.training.features import IdentityFeatures, ReducedFeatures
+from reticent.training.features import IdentityFeatures
 
 network = affine_chain([[[1.0], [-1.0]], [[1.0, 1.0]]], [[0.0, 0.0], [0.0]])
 print(network.forward([[-2.0], [3.0]]).tolist())
-print(ReducedFeatures.of(IdentityFeatures(), [[0, 0], [2, 0]], dimension=1).name)
+print(IdentityFeatures().name)
 """
 
 TABLES = """
@@ -151,7 +151,7 @@ WORKS = {
     ),
     "networks and features": (
         NETWORKS,
-        ["[[2.0], [3.0]]", "1 principal components of inputs"],
+        ["[[2.0], [3.0]]", "inputs"],
     ),
 }
 
@@ -191,16 +191,24 @@ for name in asked["modules"]:
 print(json.dumps([found, answers, failed]))
 """
 MISSING = (
-    "reticent.PosthocEncoder",
-    "reticent.PosthocClassifier",
     "reticent.systems.embedding.ModuleEmbedding",
     "reticent.networks.from_torch",
     "reticent.attacks.train_hijacker",
 )
-IMPORTS = "".join(
-    f"try:\n    from {package} import {wanted}\n"
-    "except ImportError as error:\n    print(type(error).__name__, error.code, error)\n"
-    for package, _, wanted in (name.rpartition(".") for name in MISSING)
+IMPORTS = (
+    "".join(
+        f"try:\n    from {package} import {wanted}\n"
+        "except ImportError as error:\n    print(type(error).__name__, error.code, error)\n"
+        for package, _, wanted in (name.rpartition(".") for name in MISSING)
+    )
+    + """
+from reticent import PosthocClassifier, PosthocEncoder
+for front in (PosthocClassifier, PosthocEncoder):
+    try:
+        front(epsilon=1.0, delta=0.0, radius=0.1).fit([[0.0], [1.0]], [0, 1])
+    except ImportError as error:
+        print(type(error).__name__, error.code, error)
+"""
 )
 COMMANDS = [
     ["--version"],
@@ -292,7 +300,7 @@ def test_a_stored_encoder_of_tables_releases_without_torch(without: Found) -> No
 
 
 def test_what_needs_torch_says_in_one_line_what_to_install(without: Found) -> None:
-    assert without.printed["imports"] == [f"MissingExtra 15 {LINE}"] * len(MISSING)
+    assert without.printed["imports"] == [f"MissingExtra 15 {LINE}"] * (len(MISSING) + 2)
 
 
 def test_commands_without_torch(without: Found) -> None:

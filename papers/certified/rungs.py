@@ -25,7 +25,7 @@ from sklearn.model_selection import GridSearchCV
 
 from papers.certified.problems import xray_features
 from papers.datasets import load_imdb
-from papers.result_files import write_result
+from papers.result_files import cached_result, write_result
 from papers.seeds import combined
 from papers.settings_grids import linear_vote_settings
 from reticent.core.arrays import Integers
@@ -468,11 +468,7 @@ def markdown(name: str, means: dict[str, Any], errors: dict[str, Any], seeds: in
 
 def _kept(name: str, seed: int, cache: Path) -> dict[str, Any]:
     """``one_split``, from ``cache`` where it is there."""
-    path = cache / f"rungs-{name}-{seed}.json"
-    if not path.is_file():
-        write_result(path, json.dumps(one_split(name, seed)))
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    return cached_result(cache / f"rungs-{name}-{seed}.json", lambda: one_split(name, seed))
 
 
 def run(name: str, folder: Path, *, seeds: int, cache: Path) -> Path:

@@ -22,10 +22,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import roc_auc_score
 
-from papers.datasets import covertype_schema, load, load_covertype, load_imdb
+from papers.datasets import covertype_schema, load, load_adult, load_covertype, load_imdb
 from papers.settings_grids import descent_settings
 from reticent.core.arrays import Integers
-from reticent.datasets import load_adult
 from reticent.systems.features import Features
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.public_start import PublicStartClassifier

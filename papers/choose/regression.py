@@ -33,11 +33,11 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from papers.datasets import covertype_schema, load_covertype
+from papers.datasets import covertype_schema, load_adult, load_covertype
 from papers.result_files import cached_result, write_result
 from papers.seeds import combined
 from papers.settings_grids import target_descent_settings
-from reticent.datasets import Table, load_adult
+from reticent.datasets import Table
 from reticent.mechanisms.gaussian import analytic_sigma
 from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from papers.datasets import load_covertype, load_higgs, load_imdb
+from papers.datasets import load_adult, load_covertype, load_higgs, load_imdb
 from reticent.core.arrays import Integers
-from reticent.datasets import Table, load_adult
+from reticent.datasets import Table
 from reticent.tables import NamedRows
 
 

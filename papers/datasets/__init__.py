@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from papers.datasets.adult import load_adult
 from papers.datasets.cifar10 import load_cifar10
 from papers.datasets.covertype import covertype_schema, load_covertype
 from papers.datasets.higgs import atlas_schema, higgs_schema, load_atlas, load_higgs
@@ -21,6 +22,7 @@ __all__ = [
     "covertype_schema",
     "higgs_schema",
     "load",
+    "load_adult",
     "load_atlas",
     "load_cifar10",
     "load_covertype",

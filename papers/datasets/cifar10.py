@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from papers.datasets.files import DATA_VARIABLE, data_folder, opened_npz
 from reticent.core.errors import DataUnavailable
 from reticent.datasets.dataset import Dataset
-from reticent.datasets.files import DATA_VARIABLE, data_folder, opened_npz
 
 FILE = "cifar10_20k_d2.npz"
 _ROWS = 10000

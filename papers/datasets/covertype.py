@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from papers.datasets.files import DATA_VARIABLE, data_folder, opened_npz
 from reticent.core.arrays import Integers
 from reticent.core.errors import DataUnavailable
-from reticent.datasets.files import DATA_VARIABLE, data_folder, opened_npz
 from reticent.datasets.table import Rows, Table, last_fifth_held_out
 from reticent.tables import Numeric, OneHot, TabularSchema
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from papers.datasets.files import needed_file, opened_npz
 from reticent.core.errors import DataUnavailable
-from reticent.datasets.files import needed_file, opened_npz
 from reticent.datasets.table import Table, last_fifth_held_out
 from reticent.tables import Numeric, TabularSchema
 

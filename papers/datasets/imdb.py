@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from papers.datasets.files import needed_file, opened_npz
 from reticent.core.errors import DataUnavailable
-from reticent.datasets.files import needed_file, opened_npz
 from reticent.datasets.table import Table, last_fifth_held_out
 
 FILE = "imdb_minilm_l6_384.npz"

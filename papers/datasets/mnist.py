@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from papers.datasets.files import DATA_VARIABLE, data_folder, read_idx
 from reticent.core.errors import DataUnavailable
 from reticent.datasets.dataset import Dataset
-from reticent.datasets.files import DATA_VARIABLE, data_folder, read_idx
 
 Bytes = npt.NDArray[np.uint8]
 

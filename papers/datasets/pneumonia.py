@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from papers.datasets.files import needed_file, opened_npz
 from reticent.core.errors import DataUnavailable, UnknownName
 from reticent.datasets.dataset import Dataset
-from reticent.datasets.files import needed_file, opened_npz
 
 FILE = "pneumoniamnist28.npz"
 _SICK = {"train": (4708, 3494), "val": (524, 389), "test": (624, 390)}

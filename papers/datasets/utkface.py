@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from papers.datasets.files import needed_file, opened_npz
 from reticent.core.errors import DataUnavailable
 from reticent.datasets.dataset import Dataset
-from reticent.datasets.files import needed_file, opened_npz
 
 FILE = "utkface_grey64_d2.npz"
 _SHAPE = (23704, 64, 64)

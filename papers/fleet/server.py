@@ -26,11 +26,10 @@ import numpy.typing as npt
 from sklearn.metrics import log_loss
 from typing_extensions import override
 
-from papers.datasets import covertype_schema, load_covertype
+from papers.datasets import covertype_schema, load_adult, load_covertype
 from papers.result_files import write_result
 from papers.seeds import Results, combined, with_error
 from reticent import CodeEncoder, PublicStartClassifier
-from reticent.datasets import load_adult
 from reticent.fleet import ServerModel, planned_code
 from reticent.tables.attributes import Categorical
 from reticent.tables.known_schemas import adult_schema

@@ -10,7 +10,7 @@ stand PrivUnit as published, ``CodeEncoder`` for both, and its code for the vect
 from __future__ import annotations
 
 import argparse
-import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 
 from papers.datasets import load_imdb
 from papers.posthoc.unit_vectors import priv_unit
-from papers.result_files import write_result
+from papers.result_files import cached_result, write_result
 from papers.seeds import combined, with_error
 from reticent.core.arrays import Array
 from reticent.systems import Calibration, CodeEncoder, ExplainedVariance, PosthocEncoder
@@ -122,12 +122,12 @@ def main(arguments: list[str] | None = None) -> None:
     head = " | ".join(f"epsilon {epsilon:g}" for epsilon in chosen.epsilons)
     tables = {}
     for epsilon in chosen.epsilons:
-        cuts = []
-        for seed in range(chosen.seeds):
-            path = chosen.folder / f"{seed}-{epsilon:g}.json"
-            if not path.is_file():
-                write_result(path, json.dumps(measured(seed, epsilon)))
-            cuts.append(json.loads(path.read_text(encoding="utf-8")))
+        cuts = [
+            cached_result(
+                chosen.folder / f"{seed}-{epsilon:g}.json", partial(measured, seed, epsilon)
+            )
+            for seed in range(chosen.seeds)
+        ]
         tables[epsilon] = combined(cuts)
     lines = []
     for score in ("explained", "accuracy"):

@@ -38,7 +38,7 @@ from papers.seeds import combined, with_error
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset
 from reticent.plots import empty_drawing, png
-from reticent.published.obfuscators import ObfuscatorConfig, train_obfuscator
+from reticent.published.obfuscators import ObfuscatorConfig, Sign, train_obfuscator
 from reticent.training.progress import Report
 
 if TYPE_CHECKING:
@@ -53,13 +53,16 @@ _POINTS = 500
 _ROWS = 20_000
 
 
-def constants(points: Embedded, *, alpha: float, radii: Sequence[float], report: Report) -> Results:
+def constants(
+    points: Embedded, *, alpha: float, radii: Sequence[float], sign: Sign, report: Report
+) -> Results:
     """Mean bounds on the local constant of one obfuscator, and its spread.
 
     Args:
         points: embeddings.
         alpha: weight of the adversary's term, in (0, 1).
         radii: of the neighbourhoods.
+        sign: of that term: "minus" as in the paper's text, "plus" as in its authors' code.
         report: told about training.
     """
     settings = points.settings
@@ -70,6 +73,7 @@ def constants(points: Embedded, *, alpha: float, radii: Sequence[float], report:
         epochs=settings.published_epochs,
         batch_size=256,
         alpha=alpha,
+        sign=sign,
         seed=points.seed,
     )
     module, _ = train_obfuscator(
@@ -92,6 +96,7 @@ def run(
     *,
     alphas: Sequence[float],
     radii: Sequence[float],
+    sign: Sign = "minus",
     seed: int,
     report: Report,
 ) -> Results:
@@ -103,6 +108,7 @@ def run(
         folder: of this seed; made if missing.
         alphas: weights of the adversary's term.
         radii: of the neighbourhoods; a cell holds those that it was made for.
+        sign: of the adversary's term.
         seed: of training.
         report: told about training and every cell.
     """
@@ -114,11 +120,12 @@ def run(
         return Embedded.of(data, embedder, settings, seed=seed)
 
     def measured(alpha: float) -> Results:
-        return constants(points(), alpha=alpha, radii=radii, report=report)
+        return constants(points(), alpha=alpha, radii=radii, sign=sign, report=report)
 
     results: Results = {}
     for alpha in alphas:
         name = f"{alpha:g}-" + "-".join(f"{radius:g}" for radius in radii)
+        name += "-plus" if sign == "plus" else ""
         found = cell(name, partial(measured, alpha))
         shares = {radius: value / found["spread"] for radius, value in found["constants"].items()}
         results[f"{alpha:g}"] = {**found, "shares": shares}
@@ -133,6 +140,7 @@ def markdown(data: str, runs: Sequence[Results], *, command: str) -> str:
         runs: what ``run`` gave for each seed.
         command: that prints it.
     """
+    sign: Sign = "plus" if "--sign plus" in command else "minus"
     means, errors = combined(runs)
     radii = list(next(iter(means.values()))["constants"])
     head = f"| alpha | {' | '.join(f'R = {radius}' for radius in radii)} |"
@@ -143,6 +151,7 @@ def markdown(data: str, runs: Sequence[Results], *, command: str) -> str:
         f"Printed by `{command}`.",
         "Bounds on the local Lipschitz constant, l-infinity to l1, averaged over",
         f"{_POINTS} training points: {over(len(runs))}",
+        f"The adversary's term has a {sign} sign.",
         "",
     ]
     for key, title in (
@@ -159,12 +168,12 @@ def markdown(data: str, runs: Sequence[Results], *, command: str) -> str:
             ]
             lines.append(f"| {alpha} | {' | '.join(cells)} |")
         lines.append("")
-    return "\n".join([*lines, f"![constants against alpha and R]({name_of(data)}.png)", ""])
+    return "\n".join([*lines, f"![constants against alpha and R]({name_of(data, sign)}.png)", ""])
 
 
-def name_of(data: str) -> str:
+def name_of(data: str, sign: Sign) -> str:
     """The name of page, picture and numbers."""
-    return f"posthoc-constants-{data}"
+    return f"posthoc-constants-{data}" + ("-plus" if sign == "plus" else "")
 
 
 def figure(runs: Sequence[Results]) -> Figure:
@@ -199,6 +208,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser = seeded_parser("papers.posthoc.constants_figure", __doc__, runs="constants")
     parser.add_argument("--alpha", type=float, nargs="+", default=list(ALPHAS))
     parser.add_argument("--radius", type=float, nargs="+", default=list(RADII))
+    parser.add_argument(
+        "--sign",
+        choices=("minus", "plus"),
+        default="minus",
+        help="of the adversary's term (default: minus, as in the paper's text)",
+    )
     chosen = parser.parse_args(arguments)
     data, settings = load(chosen.data), settings_of(chosen.data)
 
@@ -209,16 +224,24 @@ def main(arguments: list[str] | None = None) -> None:
             folder,
             alphas=chosen.alpha,
             radii=chosen.radius,
+            sign=chosen.sign,
             seed=seed,
             report=report,
         )
 
     runs = every_seed(chosen, measure)
-    write_result(folder_of(chosen) / f"{name_of(chosen.data)}.png", png(figure(runs), dpi=130))
-    command = command_of(
-        chosen, "papers.posthoc.constants_figure", alpha=list(ALPHAS), radius=list(RADII)
+    write_result(
+        folder_of(chosen) / f"{name_of(chosen.data, chosen.sign)}.png", png(figure(runs), dpi=130)
     )
-    leave(chosen, name_of(chosen.data), runs, markdown(chosen.data, runs, command=command))
+    command = command_of(
+        chosen,
+        "papers.posthoc.constants_figure",
+        alpha=list(ALPHAS),
+        radius=list(RADII),
+        sign="minus",
+    )
+    page = markdown(chosen.data, runs, command=command)
+    leave(chosen, name_of(chosen.data, chosen.sign), runs, page)
 
 
 if __name__ == "__main__":

@@ -11,14 +11,13 @@ Every cut is kept in the folder, so an interrupted run continues.
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 import numpy as np
 
 from papers.power.code_methods import AUTO, RUNG, RUNGS, Fitted, Results, all_methods
 from papers.power.code_splits import DATA, split
-from papers.result_files import write_result
+from papers.result_files import cached_result, write_result
 from papers.seeds import combined
 
 EPSILONS = (1.0, 2.0, 5.0)
@@ -38,13 +37,12 @@ _COMPARED = (
 
 def cut_results(data: str, *, seed: int, tuning: bool, folder: Path) -> dict[str, Results]:
     """Results of one cut, epsilon to method to scores; read from ``folder`` where they stand."""
-    path = folder / f"{data}-{seed}{'-tuning' if tuning else ''}.json"
-    if not path.is_file():
+
+    def compute() -> dict[str, Results]:
         fit = Fitted(split(data, seed=seed, tuning=tuning))
-        found = {f"{epsilon:g}": all_methods(fit, epsilon) for epsilon in EPSILONS}
-        write_result(path, json.dumps(found))
-    kept: dict[str, Results] = json.loads(path.read_text(encoding="utf-8"))
-    return kept
+        return {f"{epsilon:g}": all_methods(fit, epsilon) for epsilon in EPSILONS}
+
+    return cached_result(folder / f"{data}-{seed}{'-tuning' if tuning else ''}.json", compute)
 
 
 def table(data: str, cuts: list[dict[str, Results]]) -> list[str]:

@@ -12,9 +12,9 @@ booster and a logistic regression. Four draws of the noise, ten cuts.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
-from papers.result_files import write_result
+from papers.result_files import cached_result, write_result
 from papers.seeds import combined, with_error
 from reticent.core.arrays import Array
 from reticent.systems import PowerEncoder
@@ -132,13 +132,13 @@ def main(arguments: list[str] | None = None) -> None:
     lines.append("|---" * (lines[0].count("|") - 1) + "|")
     for epsilon in chosen.epsilons:
         for name in TABLES:
-            cuts = []
-            for seed in range(chosen.seeds):
-                path = chosen.folder / f"{name}-{seed}-{epsilon:g}.json"
-                if not path.is_file():
-                    found = measured(chosen.packages, name, seed, epsilon)
-                    write_result(path, json.dumps(found))
-                cuts.append(json.loads(path.read_text(encoding="utf-8")))
+            cuts = [
+                cached_result(
+                    chosen.folder / f"{name}-{seed}-{epsilon:g}.json",
+                    partial(measured, chosen.packages, name, seed, epsilon),
+                )
+                for seed in range(chosen.seeds)
+            ]
             means, errors = combined(cuts)
             best = max(RUNGS, key=lambda rung: means[rung]["nats"])
             gains = [{"gain": cut["auto"]["nats"] - cut[best]["nats"]} for cut in cuts]

@@ -6,10 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from papers.datasets import atlas_schema, covertype_schema, higgs_schema, load_atlas, load_higgs
+from papers.datasets import (
+    atlas_schema,
+    covertype_schema,
+    higgs_schema,
+    load_adult,
+    load_atlas,
+    load_higgs,
+)
 from papers.datasets.covertype import load_covertype
 from reticent.core.errors import UnknownName
-from reticent.datasets.adult import load_adult
 from reticent.datasets.table import Table
 from reticent.published.power_network import PowerConfig
 from reticent.tables.known_schemas import adult_schema

@@ -48,7 +48,7 @@ ASKED = {1.0: 0.30, 2.0: 0.37, 4.0: 0.60, 8.0: 0.90}
 """The least shares that are asked for."""
 
 CROWD = 0.2
-_LOOSE = 0.4
+_LOOSER = 0.4
 INDEX = 6_000
 _HELD = 4_000
 _NODES = {"adult": 48, "reviews": 64}
@@ -325,14 +325,12 @@ def review_results(
     for name, used, weight, crowd in (
         ("sum of shares", nodes, 1.0, CROWD),
         ("by accuracy, 96 nodes", guessing, _WEIGHT, CROWD),
-        (f"which of 64 at most {_LOOSE:.2f}", nodes, None, _LOOSE),
+        ("by accuracy, 96 nodes, cap 0.4", guessing, _WEIGHT, _LOOSER),
     ):
-        start = time.process_time()
         of_label, of_recall = weights_of(used, epsilon)
-        weights = None if weight is None else (weight * of_label, of_recall)
-        accuracy, recall = of(used.best(epsilon, crowd=crowd, weights=weights))
+        summed = used.best(epsilon, crowd=crowd, weights=(weight * of_label, of_recall))
+        accuracy, recall = of(summed)
         results |= {f"{name}: accuracy": accuracy, f"{name}: recall@10": recall}
-        results[f"{name}: CPU s"] = time.process_time() - start
     for parts in (1, 8):
         coarse, code = _parts_times_label(public, parts)
         table = response_on(np.arange(2 * parts), epsilon=epsilon)

@@ -13,7 +13,6 @@ interrupted run continues.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -28,7 +27,7 @@ from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 
 from papers.power.code_splits import DATA, Split, split
-from papers.result_files import write_result
+from papers.result_files import cached_result, write_result
 from papers.seeds import combined
 from reticent.core.arrays import Integers
 from reticent.core.norms import Norm
@@ -238,13 +237,13 @@ def cell(
 ) -> Results:
     """Scores of one method on one cut; read from ``folder`` where they stand."""
     name = f"{data}-{epsilon:g}-{method.replace(' ', '-')}-{seed}{'-tuning' if tuning else ''}"
-    path = folder / f"{name}.json"
-    if not path.is_file():
+
+    def compute() -> Results:
         part = split(data, seed=seed, tuning=tuning)
-        write_result(path, json.dumps(learnt(METHODS[method](part, epsilon), part)))
         print(name, flush=True)
-    kept: Results = json.loads(path.read_text(encoding="utf-8"))
-    return kept
+        return learnt(METHODS[method](part, epsilon), part)
+
+    return cached_result(folder / f"{name}.json", compute)
 
 
 _COMPARED = (

@@ -25,6 +25,7 @@ import torch
 from papers.datasets import load
 from papers.private_knn.pate_teachers import PateTeachers
 from papers.private_knn.query_choice import representatives
+from papers.private_knn.reduced_features import ReducedFeatures
 from papers.private_knn.students import (
     Student,
     StudentConfig,
@@ -45,7 +46,6 @@ from reticent.training.features import (
     FeatureMap,
     ModuleFeatures,
     Origin,
-    ReducedFeatures,
     upright,
 )
 from reticent.training.progress import Report, bar, silent

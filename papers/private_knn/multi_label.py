@@ -28,6 +28,7 @@ from papers.private_knn.noisy_attributes import (
     clipped_votes,
     weight_votes,
 )
+from papers.private_knn.reduced_features import ReducedFeatures
 from papers.result_files import write_result
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn, private_knn_total
 from reticent.core.arrays import Integers
@@ -40,7 +41,7 @@ from reticent.neighbours import (
 )
 from reticent.noise import SeededSampler
 from reticent.pages.drawings import one_panel, png
-from reticent.training.features import HogFeatures, ReducedFeatures
+from reticent.training.features import HogFeatures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from papers.datasets import load
 from papers.private_knn.command import read_command, total_axis
 from papers.private_knn.pate_teachers import PateTeachers
+from papers.private_knn.reduced_features import ReducedFeatures
 from papers.result_files import write_result
 from reticent.accounting import PrivateKnnSteps, calibrate_private_knn
 from reticent.core.arrays import Integers
@@ -31,7 +32,7 @@ from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeig
 from reticent.noise import Sampler, SeededSampler
 from reticent.pages.drawings import one_panel, png
 from reticent.systems.private_knn.plan import UNANSWERED, KnnNoise
-from reticent.training.features import HogFeatures, ReducedFeatures
+from reticent.training.features import HogFeatures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -27,8 +27,17 @@ from reticent.accounting import (
     ZeroConcentratedCost,
     optimal_epsilon,
 )
-from reticent.core import AddRemove, Adjacency, GuaranteeKind, Neighborhood, Norm, Replace
+from reticent.core import (
+    AddRemove,
+    Adjacency,
+    Guarantee,
+    GuaranteeKind,
+    Neighborhood,
+    Norm,
+    Replace,
+)
 from reticent.core.errors import IncompatibleGuarantees, InvalidParameter
+from tests.accounting.test_composition import delta_by_enumeration
 
 EventMaker = Callable[..., PrivacyEvent]
 BALL = Neighborhood(Norm.L2, 0.5, "embedding")
@@ -293,3 +302,12 @@ def test_edge_cases(make_event: EventMaker) -> None:
     for wrong in (0, -1, 2.5, True):
         with pytest.raises(InvalidParameter, match="answers"):
             RdpAccountant(AddRemove()).compose(gaussian, wrong)
+
+
+def test_unequal_answers_lie_just_above_the_truth() -> None:
+    parts, total = [(0.3, 0.0), (0.7, 0.001), (0.3, 0.0), (1.1, 0.0)], PldAccountant(AddRemove())
+    for epsilon, delta in parts:
+        total.compose(PrivacyEvent("stated", Guarantee(epsilon, delta, AddRemove())))
+    found = total.epsilon(delta=0.01)
+    assert delta_by_enumeration(parts, found) <= 0.01 + 1e-12
+    assert delta_by_enumeration(parts, found - 1e-3) > 0.01

@@ -12,7 +12,8 @@ import pytest
 from scipy import signal, stats
 
 from reticent.accounting import ShuffledChannel, shuffled_epsilon
-from reticent.accounting.unequal_composition import composed_epsilon
+from reticent.accounting.loss_composition import composed_epsilon
+from reticent.accounting.shuffling import local_epsilon_for
 from reticent.core.errors import InvalidInput, InvalidParameter
 
 
@@ -251,6 +252,17 @@ def test_composed_losses_of_one_kind() -> None:
     )
     exact = optimal_epsilon(epsilon=0.1, answers=100, delta=1e-6, answer_delta=0.0)
     assert exact <= found * (1 + 1e-9) <= exact * 1.005
+
+
+def test_as_many_devices_and_as_large_a_local_epsilon_as_are_asked_for() -> None:
+    channel = ShuffledChannel.response(epsilon=4.0, labels=10)
+    least = channel.devices_for(epsilon=0.4, delta=1e-6)
+    assert channel.epsilon(devices=least, delta=1e-6) <= 0.4
+    assert channel.epsilon(devices=round(least * 0.99), delta=1e-6) > 0.4
+    asked = {"devices": 1000, "labels": 10, "delta": 1e-6}
+    local = local_epsilon_for(epsilon=0.5, **asked)
+    assert shuffled_epsilon(epsilon=local, **asked) <= 0.5001
+    assert shuffled_epsilon(epsilon=local + 0.01, **asked) > 0.5
 
 
 def test_misuse() -> None:

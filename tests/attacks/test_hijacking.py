@@ -53,3 +53,11 @@ def test_an_open_release_is_read_and_noise_is_worth_the_majority_guess() -> None
     assert (
         blind.squared_error >= 0.98 * floor.squared_error
     )  # nothing beats the mean without information
+
+
+def test_the_correlation_of_a_case_made_by_hand() -> None:
+    truth = np.array([[0.0, 1, 0, 0, 1, 0], [0.5, 0, 1, 0, 0, 1]])
+    found = np.array([[0.0, 1, 0, 0, 0, 1], [0.0, 0, 1, 0, 0, 1]])
+    # Twelve numbers: sums 4.5 and 4, squares 4.25 and 4, products 3.
+    expected = (3 - 4.5 * 4 / 12) / np.sqrt((4.25 - 4.5**2 / 12) * (4 - 4**2 / 12))
+    assert hijacking_quality(found, truth, GROUPS).correlation == pytest.approx(expected)

@@ -17,7 +17,6 @@ from reticent.core import Guarantee, Scope
 from reticent.core.errors import (
     BudgetExceeded,
     CorruptBundle,
-    DataUnavailable,
     InvalidInput,
     InvalidParameter,
     LedgerUnavailable,
@@ -128,9 +127,7 @@ CLI: list[tuple[str, Callable[[Bench], list[object]], type[ReticentError] | int,
     ("certify with a word", _certifying("--radius", "wide"), USAGE, "--radius"),
     ("certify at radius zero", _certifying("--radius", 0), InvalidParameter, "radius=0.0"),
     ("certify at radius nan", _certifying("--radius", "nan"), InvalidParameter, "radius=nan"),
-    ("demo of an unknown data set", _demo("--dataset", "cats"), USAGE, "cats"),
     ("demo with a negative seed", _demo("--seed", -1), USAGE, "--seed"),
-    ("demo without its data", _demo("--dataset", "utkface"), DataUnavailable, "RETICENT_DATA"),
     (
         "demo over a folder of yours",
         lambda bench: ["demo", "posthoc", "--output", _text(bench, "thesis.txt", b"").parent],

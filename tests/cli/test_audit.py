@@ -13,7 +13,7 @@ from reticent.systems.loading import load
 def test_a_refuted_claim_fails(command, encoder_bundle, inputs, tmp_path, monkeypatch):
     """A bundle whose mechanism was edited to half of its noise."""
 
-    def faulty(folder, trusted_key, embedder):
+    def faulty(folder, trusted_key, embedder, *, research):
         system = load(folder, trusted_key=trusted_key)
         assert isinstance(system, PosthocEncoder)
         mechanism = system.query_.mechanism

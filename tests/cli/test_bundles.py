@@ -165,9 +165,14 @@ def test_a_module_of_ones_own_is_named_on_every_command(command, inputs, tmp_pat
     bundle = encoder.fit(iris.data, iris.target).save(tmp_path / "bundle")
     rows = tmp_path / "rows.npz"
     np.savez(rows, X=iris.data)
+    vectors = PosthocEncoder(
+        epsilon=2.0, delta=0.0, radius=0.3, embedder=named_object(named)(), obfuscator="identity"
+    )
+    posthoc = vectors.fit(iris.data, iris.target).save(tmp_path / "posthoc")
     np.save(tmp_path / "labels.npy", iris.target)
     learnt = ("--labels", tmp_path / "labels.npy", "--output", tmp_path / "model")
     asked = (
+        ("radius", rows, "--bundle", posthoc),
         ("release", bundle, "--input", rows, "--output", tmp_path / "out.npz"),
         ("audit", "bundle", bundle, "--input", rows, "--draws", 2000),
         ("attack", "bundle", bundle, "--input", rows, "--no-decoder", "--trials", 1000),
@@ -180,8 +185,9 @@ def test_a_module_of_ones_own_is_named_on_every_command(command, inputs, tmp_pat
         assert answer.status == 0, answer.err
     assert np.load(tmp_path / "out.npz")["values"].shape[0] == len(iris.data)
     assert "any two inputs" in command("card", bundle).out
+    assert "linf distance 0.3" in command("card", posthoc).out
     for wrong in (f"{source}:other", f"{tmp_path / 'none.py'}:network", "no colon"):
-        assert command(*asked[3], "--embedder", wrong).status == 2
+        assert command(*asked[-1], "--embedder", wrong).status == 2
 
 
 def test_answers_that_are_charged_are_not_predicted_for_nothing(

@@ -8,7 +8,7 @@ from reticent.cli import bundles, main
 
 
 def test_an_unforeseen_fault_shows_neither_message_nor_traceback(command, monkeypatch, tmp_path):
-    def fault(*asked):
+    def fault(*asked, **more):
         raise RuntimeError("row 7 is [0.25, 0.75]")
 
     monkeypatch.setattr(bundles, "open_bundle", fault)

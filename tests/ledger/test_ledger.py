@@ -244,12 +244,15 @@ def test_a_ledger_opened_before_a_fork_serves_both_sides(
 ) -> None:
     ledger.grant(scope, ONE)
     spend(ledger, scope, make_event())
+    with ledger.store.read() as session:
+        mine = session.driver
     child = os.fork()
     if child == 0:
         code = 1
         try:
             spend(ledger, scope, make_event(), 2)
-            code = 0
+            with ledger.store.read() as session:
+                code = int(session.driver is mine)
         finally:
             os._exit(code)
     assert os.waitpid(child, 0)[1] == 0

@@ -25,7 +25,7 @@ from reticent.core.errors import (
     InvalidInput,
     LedgerUnavailable,
 )
-from reticent.ledger import Ledger, check_export
+from reticent.ledger import Ledger
 
 EventMaker = Callable[..., PrivacyEvent]
 FORK = get_context("fork")
@@ -115,11 +115,6 @@ def test_as_one_by_one(tmp_path: Path, make_event: EventMaker, seed: int) -> Non
         oracle.close()
         assert together.verify().problems == ()
     assert 0 < refused < 8
-    together.export(tmp_path / "entries.jsonl", format="jsonl", overwrite=False)
-    assert (
-        check_export((tmp_path / "entries.jsonl").read_text().splitlines())
-        == together.report().entries
-    )
     together.close()
 
 

@@ -8,11 +8,7 @@ import pytest
 
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
-from reticent.core.errors import (
-    CorruptLedger,
-    InvalidInput,
-)
-from reticent.ledger import Ledger, check_export
+from reticent.ledger import Ledger
 
 EventMaker = Callable[..., PrivacyEvent]
 
@@ -54,19 +50,9 @@ def exported(ledger: Ledger, scope: Scope, make_event: EventMaker) -> Ledger:
     return ledger
 
 
-def test_json_lines_hold_every_entry_and_prove_themselves(exported: Ledger, tmp_path: Path) -> None:
+def test_json_lines_hold_every_entry(exported: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "entries.jsonl"
     assert exported.export(path, format="jsonl", overwrite=False) == 7
     lines = path.read_text().splitlines()
     assert [json.loads(line)["action"] for line in lines] == ["grant", *["reserve", "commit"] * 3]
     assert json.loads(lines[2])["receipt"] == 'receipt "0", ü'
-    assert check_export(lines) == 7
-    for wrong in (
-        lines[:2] + lines[3:],
-        [lines[0], lines[2], lines[1], *lines[3:]],
-        [*lines[:3], lines[3].replace("100000", "1")],
-    ):
-        with pytest.raises(CorruptLedger):
-            check_export(wrong)
-    with pytest.raises(InvalidInput, match="line 2"):
-        check_export([lines[0], "{}"])

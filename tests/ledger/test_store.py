@@ -21,9 +21,7 @@ from alembic.migration import MigrationContext
 
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
-from reticent.core.errors import (
-    LedgerUnavailable,
-)
+from reticent.core.errors import InvalidInput, LedgerUnavailable, UnknownName
 from reticent.ledger import Ledger, schema
 from reticent.ledger.store import Store, fault_of
 
@@ -279,3 +277,17 @@ time.sleep(0.5)
             assert time.monotonic() - started > 0.3
     assert ledger.verify().ok
     ledger.close()
+
+
+@pytest.mark.parametrize("url", [":memory:", "", "sqlite://", "sqlite:///:memory:"])
+def test_a_ledger_that_would_forget_is_refused(url: str) -> None:
+    with pytest.raises(InvalidInput, match="forget"):
+        Store(url)
+
+
+def test_urls_of_no_ledger_are_refused() -> None:
+    for url in ("sqlite:///a.db?mode=memory", "sqlite:///file:a.db", "postgresql://h:port/name"):
+        with pytest.raises(InvalidInput, match="ledger"):
+            Store(url)
+    with pytest.raises(UnknownName, match="ledger"):
+        Store("mysql://host/name")

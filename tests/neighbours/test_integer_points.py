@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reticent.core.errors import InvalidInput
 from reticent.neighbours import POINT_RADIUS, PointGrid
 from reticent.neighbours.exhaustive import Exhaustive
+from reticent.neighbours.integer_points import check_points
 
 
 @settings(max_examples=60, deadline=None)
@@ -77,3 +79,9 @@ def test_points_that_rounding_to_the_nearest_moves_out_of_the_ball_are_rounded_i
     scaled = rows / np.maximum(1.0, np.linalg.norm(rows, axis=1))[:, None] * (POINT_RADIUS - 1)
     beyond = (np.rint(scaled) ** 2).sum(axis=1) > POINT_RADIUS**2
     assert beyond.any() == (d in (100, 1000))
+
+
+@pytest.mark.parametrize("points", [[[0.5, 1.0]], [[2000.0, 2000.0]], [[0.0, 2049.0]]])
+def test_points_that_no_grid_makes_are_refused(points: list[list[float]]) -> None:
+    with pytest.raises(InvalidInput, match="integer points"):
+        check_points(points, name="points")

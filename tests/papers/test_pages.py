@@ -14,7 +14,12 @@ from papers.certified import late_figures
 from papers.certified import rungs as certified_rungs
 from papers.certified import table as certified_table
 from papers.certified.chart import Chart
-from papers.posthoc import algorithm1, constants_figure, local_privacy_table, reconstruction_table
+from papers.posthoc import (
+    algorithm1,
+    constants_figure,
+    local_privacy_table,
+    reconstruction_table,
+)
 from papers.power import convergence_bound
 from papers.power import table as power_table
 from papers.private_knn import figures as knn_figures
@@ -63,7 +68,8 @@ def said(path: Path) -> str:
 
 
 def of_seeds(module: Any, path: Path, stored: list[dict[str, Any]]) -> str:
-    made: str = module.markdown(path.stem.rpartition("-")[2], stored, command=said(path))
+    data = said(path).split("--data ", 1)[1].split()[0]
+    made: str = module.markdown(data, stored, command=said(path))
     return made
 
 
@@ -86,8 +92,8 @@ MAKERS: dict[str, Callable[[Path, Any], str]] = {
     "posthoc-algorithm1-*": lambda path, stored: algorithm1.page_of(
         path.stem.rpartition("-")[2], stored
     ),
-    "posthoc-constants-*": partial(of_seeds, constants_figure),
     "posthoc-local-privacy-*": partial(of_seeds, local_privacy_table),
+    "posthoc-constants-*": partial(of_seeds, constants_figure),
     "posthoc-reconstruction-*": partial(of_seeds, reconstruction_table),
     "power/*/table": lambda path, stored: power_table.page_of(stored, said(path)),
     "power/convergence-bound": partial(

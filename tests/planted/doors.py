@@ -130,8 +130,8 @@ DOORS: tuple[Fault, ...] = (
     Fault(
         "of an anchor's two sectors the older one counts",
         "ledger/chain.py",
-        "return two[seqs.index(max(seqs))], _SECTOR * seqs.index(min(seqs))",
-        "return two[seqs.index(min(seqs))], _SECTOR * seqs.index(min(seqs))",
+        "found = two[seqs.index(max(seqs))], _SECTOR * seqs.index(min(seqs))",
+        "found = two[seqs.index(min(seqs))], _SECTOR * seqs.index(min(seqs))",
         ("ledger",),
     ),
     Fault(
@@ -151,8 +151,22 @@ DOORS: tuple[Fault, ...] = (
     Fault(
         "a budget is charged on whatever the chain knows of it",
         "ledger/charging.py",
-        "if row is None or kind.digest(row._asdict()) != known[keys[name]]:",
+        "if row is None or kind.digest(row) != digest:",
         "if row is None:",
+        ("ledger",),
+    ),
+    Fault(
+        "a row that was edited is written over as it was remembered",
+        "ledger/charging.py",
+        "otherwise=lambda: changed(kind)",
+        "otherwise=None",
+        ("ledger",),
+    ),
+    Fault(
+        "a server's connections are shared with a forked process",
+        "ledger/store.py",
+        "if self._engine is None or self._process != os.getpid():",
+        "if self._engine is None:",
         ("ledger",),
     ),
     Fault(
@@ -270,7 +284,8 @@ DOORS: tuple[Fault, ...] = (
     Fault(
         "the last entry is not compared with the head",
         "ledger/chain.py",
-        "if seq != self.seq or not whole:",
+        "if (0, tip.genesis) != (tip.seq, tip.digest) if seq is None "
+        "else (seq, digest) != tip[1:3]:",
         "if False:",
         ("ledger",),
     ),
@@ -307,6 +322,13 @@ DOORS: tuple[Fault, ...] = (
         "ledger/store.py",
         "os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600",
         "os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666",
+        ("ledger",),
+    ),
+    Fault(
+        "a ledger in memory is opened",
+        "ledger/location.py",
+        'in (None, "", ":memory:"):\n',
+        'in (None, ""):\n',
         ("ledger",),
     ),
 )

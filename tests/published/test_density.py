@@ -44,18 +44,6 @@ def test_the_variance_constant_is_the_papers() -> None:
     assert np.square(kernel).sum() * 0.01 == pytest.approx(1 / (2 * np.sqrt(np.pi)))
 
 
-def test_leaving_out_is_the_estimate_from_the_others() -> None:
-    random = np.random.default_rng(2)
-    centers = random.normal(size=(12, 2))
-    log_density, score = KernelDensity(centers, 0.6).evaluate(centers, leave_out=True)
-    for index in range(12):
-        alone = KernelDensity(np.delete(centers, index, axis=0), 0.6).evaluate(
-            centers[index : index + 1]
-        )
-        assert log_density[index] == pytest.approx(alone[0][0])
-        np.testing.assert_allclose(score[index], alone[1][0], rtol=1e-10, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("spread", "attained"), [(0.0, 1.0), (0.5, None), (2.0, None), (50.0, 1.0)]
 )

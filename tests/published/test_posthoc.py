@@ -77,3 +77,23 @@ def test_it_promises_nothing() -> None:
         _ = mechanism.event
     assert (mechanism.claimed_epsilon, mechanism.claimed_delta) == (2.0, 0.025)
     assert mechanism.guarantee.describe() == "no differential privacy"
+
+
+@pytest.mark.parametrize("searched", ["R", "midpoint"])
+def test_the_chance_to_pass_is_that_of_the_release(searched: str) -> None:
+    # Four shares of 40,000 draws each lie within 5 deviations: chance fails it once in 400,000.
+    mechanism = PublishedPosthoc(
+        radius=1.0,
+        maximum_radius=7.0,
+        proposal=1.0,
+        stated_epsilon=1.0,
+        stated_delta=0.05,
+        dimension=1,
+        adjacency=Neighborhood(Norm.LINF, 1.0, "embedding"),
+        switches=Switches(searched_at=searched, test_scale="R / epsilon"),
+    )
+    radii = np.repeat([0.0, 1.0, 4.0, 9.0], 40_000)
+    _, withheld = mechanism.release(np.zeros((160_000, 1)), radii, sampler=SeededSampler(0))
+    passed = 1.0 - withheld.reshape(4, -1).mean(axis=1)
+    chances = mechanism.pass_probabilities(radii[::40_000])
+    assert (np.abs(passed - chances) <= 5 * np.sqrt(chances * (1 - chances) / 40_000)).all()

@@ -4,6 +4,7 @@ reads its bundle without saying so.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -118,6 +119,20 @@ def test_it_is_not_private_by_type_and_its_bundle_is_for_research(fitted, name, 
         np.testing.assert_array_equal(one.withheld, other.withheld)
     assert again.worst_pair() == system.worst_pair()
     assert again.spent() == system.spent()
+
+
+def test_votes_end_where_the_statement_ends() -> None:
+    few = PublishedPrivateKNN(
+        steps=replace(STEPS, answers=3, threshold=-30.0),
+        delta=1e-5,
+        classes=[0, 1],
+        features=Features(range=(0.0, 1.0)),
+    ).fit(ROWS, LABELS)
+    answers = few.release(ROWS[:20], seed=0)
+    assert (~answers.withheld).sum() == 3
+    assert (answers.values[answers.withheld] == -1).all()
+    with pytest.raises(InvalidInput, match="at most 20"):
+        few.release(ROWS[:21], seed=0)
 
 
 @pytest.mark.parametrize("name", list(UNFITTED))

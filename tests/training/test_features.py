@@ -14,7 +14,6 @@ from reticent.training.features import (
     IdentityFeatures,
     ModuleFeatures,
     Origin,
-    ReducedFeatures,
     upright,
 )
 
@@ -29,13 +28,12 @@ def _maps() -> list[FeatureMap]:
         IdentityFeatures(),
         plain,
         HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=True),
-        ReducedFeatures.of(plain, PICTURES, dimension=3),
         ModuleFeatures(NET, (64,), Origin.PUBLIC),
         ModuleFeatures(NET, (64,), Origin.RELEASED),
     ]
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(5))
 def test_a_row_does_not_depend_on_its_batch(number: int) -> None:
     features = _maps()[number]
     whole = features.features(PICTURES)
@@ -49,10 +47,8 @@ def test_maps_say_what_they_were_made_from() -> None:
         Origin.FIXED,
         Origin.FIXED,
         Origin.PUBLIC,
-        Origin.PUBLIC,
         Origin.RELEASED,
     ]
-    assert ReducedFeatures.of(_maps()[5], PICTURES, dimension=2).origin is Origin.RELEASED
 
 
 def test_gradients_are_those_of_the_library_plane_by_plane() -> None:
@@ -79,14 +75,3 @@ def test_upright_undoes_a_shear() -> None:
     empty, single = np.zeros((8, 8)), np.eye(1, 64, 20).reshape(8, 8)
     assert (upright(empty) == empty).all()
     assert (upright(single) == single).all()
-
-
-def test_reduction_keeps_the_directions_of_most_variance() -> None:
-    rng = np.random.default_rng(2)
-    public = rng.normal(size=(200, 4)) * [5.0, 1.0, 3.0, 0.1]
-    reduced = ReducedFeatures.of(IdentityFeatures(), public, dimension=2)
-    assert (np.abs(reduced.directions).argmax(axis=1) == [0, 2]).all()
-    np.testing.assert_allclose(reduced.directions @ reduced.directions.T, np.eye(2), atol=1e-12)
-    np.testing.assert_allclose(
-        reduced.features(public), (public - public.mean(axis=0)) @ reduced.directions.T, atol=1e-9
-    )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from reticent.training.heads import HeadConfig, linear_head, train_head
+from reticent.training.networks import Adam
 
 CONFIG = HeadConfig(hidden=(16,), epochs=8, batch_size=100)
 
@@ -23,6 +26,21 @@ def test_withheld_rows_are_left_out_and_predicted_as_minus_one() -> None:
     predicted = head.predict(values)
     assert (predicted[::4] == -1).all()
     assert (predicted[1::4] == labels[1::4]).mean() > 0.9
+
+
+def test_steps_are_those_of_torch() -> None:
+    torch.manual_seed(0)
+    points, targets = torch.randn(30, 4), torch.randn(30, 2)
+    ours, theirs = nn.Linear(4, 2), nn.Linear(4, 2)
+    theirs.load_state_dict(ours.state_dict())
+    step, peer = Adam(ours.parameters()), torch.optim.Adam(theirs.parameters(), lr=0.1)
+    for _ in range(50):
+        for model in (ours, theirs):
+            torch.autograd.backward((model(points) - targets).square().mean())
+        step.step(0.1)
+        peer.step()
+        peer.zero_grad(set_to_none=True)
+    torch.testing.assert_close(ours.weight, theirs.weight, rtol=1e-4, atol=1e-6)
 
 
 def test_a_linear_head_knows_of_the_noise() -> None:

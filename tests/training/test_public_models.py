@@ -4,6 +4,7 @@ refused.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from reticent.core.coded_rows import CodedRows
+from reticent.core.errors import CorruptBundle
 from reticent.training.public_models import BoostedTrees, LinearModel, model_from
+from tests.training.test_public_forest import fitted as forest
 
 
 def fitted(kind: str, classes: int) -> tuple[Any, Any, np.ndarray]:
@@ -40,3 +43,13 @@ def test_scores_are_scikit_learns_and_every_row_alone(kind: str, classes: int) -
     assert (arrays.classes, arrays.dimension) == (classes, 5)
     again = model_from(kind, arrays.describe(), dimension=5)
     np.testing.assert_array_equal(again.scores(CodedRows.of(rows)), scores)
+
+
+def test_trees_that_cannot_be_walked_are_refused() -> None:
+    """A loop, a child and a coordinate that are not there, and a root before the first node."""
+    for trees in (fitted("boosted", 2)[1], forest()[1]):
+        for name, moved in (("left", -10_000), ("right", 10_000), ("feature", 9), ("roots", -1)):
+            with pytest.raises(CorruptBundle):
+                replace(trees, **{name: getattr(trees, name) + np.int32(moved)})
+        with pytest.raises(CorruptBundle):
+            replace(trees, left=np.zeros_like(trees.left))

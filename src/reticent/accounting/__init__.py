@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from reticent.accounting.calibration import epsilon_per_answer, noise_multiplier
     from reticent.accounting.composition import (
         Composition,
-        advanced_epsilon,
         basic_epsilon,
         optimal_delta,
         optimal_epsilon,
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
         local_epsilon_for,
         shuffled_epsilon,
     )
-    from reticent.accounting.unequal_composition import optimal_epsilon_of
 else:
     from reticent.core.lazy import lazy_names
 
@@ -73,7 +71,6 @@ else:
             ),
             "reticent.accounting.composition": (
                 "Composition",
-                "advanced_epsilon",
                 "basic_epsilon",
                 "optimal_delta",
                 "optimal_epsilon",
@@ -123,7 +120,6 @@ else:
                 "local_epsilon_for",
                 "shuffled_epsilon",
             ),
-            "reticent.accounting.unequal_composition": ("optimal_epsilon_of",),
         },
     )
 
@@ -152,7 +148,6 @@ __all__ = [
     "ShuffledChannel",
     "StatedCost",
     "ZeroConcentratedCost",
-    "advanced_epsilon",
     "basic_epsilon",
     "calibrate_individual_gaussian",
     "calibrate_private_knn",
@@ -164,7 +159,6 @@ __all__ = [
     "noisy_argmax_rdp",
     "optimal_delta",
     "optimal_epsilon",
-    "optimal_epsilon_of",
     "private_knn_rdp",
     "private_knn_total",
     "screening_rdp",

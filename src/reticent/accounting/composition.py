@@ -27,8 +27,8 @@ class Composition:
     Attributes:
         epsilon: total epsilon, at the ``delta`` that was asked for.
         delta: total delta.
-        winner: "basic", "advanced" or "optimal".
-        candidates: epsilon by each of the three, infinite where one cannot reach ``delta``.
+        winner: "basic" or "optimal".
+        candidates: epsilon by each of them, infinite where one cannot reach ``delta``.
     """
 
     epsilon: float
@@ -51,48 +51,9 @@ def basic_epsilon(*, epsilon: float, answers: int) -> float:
           data analysis", doi:10.1007/11681878_14.
 
     See Also:
-        reticent.accounting.smallest_epsilon: the best of three.
+        reticent.accounting.smallest_epsilon: this or the optimum.
     """
     return count(answers, name="answers") * positive(epsilon, name="epsilon")
-
-
-def advanced_epsilon(*, epsilon: float, answers: int, delta: float) -> float:
-    """Return the total epsilon of pure answers by the better of two closed forms.
-
-    Args:
-        epsilon: epsilon of one answer, above 0.
-        answers: number of answers, at least 1.
-        delta: total delta, in [0, 1). At 0 no closed form holds and the result is infinite.
-
-    Example:
-        >>> round(advanced_epsilon(epsilon=0.1, answers=1000, delta=1e-5), 3)
-        20.17
-
-    Utility:
-        20.17 where the optimum is 17.79 and the sum 100 (1,000 answers of epsilon 0.1, delta 1e-5).
-
-    Runtime:
-        O(1), 4 microseconds (benchmarks/runtimes.py).
-
-    References:
-        - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
-          doi:10.1561/0400000042, theorem 3.20.
-        - Kairouz, Oh and Viswanath (2015), "The composition theorem for differential privacy",
-          arXiv:1311.0776, theorem 3.4.
-
-    See Also:
-        reticent.accounting.optimal_epsilon: never larger.
-        reticent.accounting.smallest_epsilon: the best of three.
-    """
-    epsilon, answers = positive(epsilon, name="epsilon"), count(answers, name="answers")
-    delta = probability(delta, name="delta")
-    if delta == 0:
-        return math.inf
-    mean = answers * epsilon * math.tanh(epsilon / 2)
-    spread = epsilon * math.sqrt(2 * answers)
-    plain = mean + spread * math.sqrt(math.log(1 / delta))
-    small = mean + spread * math.sqrt(math.log(math.e + math.sqrt(answers) * epsilon / delta))
-    return min(plain, small)
 
 
 def optimal_delta(
@@ -129,7 +90,7 @@ def optimal_delta(
 
     See Also:
         reticent.accounting.optimal_epsilon: the inverse.
-        reticent.accounting.optimal_epsilon_of: answers that differ.
+        reticent.accounting.PldAccountant: answers that differ.
     """
     epsilon, answers = positive(epsilon, name="epsilon"), count(answers, name="answers")
     answer_delta = probability(answer_delta, name="answer_delta")
@@ -153,8 +114,8 @@ def optimal_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta:
         17.787
 
     Utility:
-        The least epsilon that holds, rounded up: 17.79 where the closed form gives 20.17 and the
-        sum 100.
+        The least epsilon that holds, rounded up: 17.79 where the closed form of advanced
+        composition (Dwork and Roth, theorem 3.20) gives 20.17 and the sum 100.
 
     Runtime:
         Some tens of evaluations of O(answers), 0.5 ms for 1,000 on one core
@@ -166,7 +127,7 @@ def optimal_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta:
 
     See Also:
         reticent.accounting.optimal_delta: the inverse.
-        reticent.accounting.optimal_epsilon_of: answers that differ.
+        reticent.accounting.PldAccountant: answers that differ.
     """
     epsilon, answers = positive(epsilon, name="epsilon"), count(answers, name="answers")
     delta = probability(delta, name="delta")
@@ -185,7 +146,7 @@ def optimal_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta:
 def smallest_epsilon(
     *, epsilon: float, answers: int, delta: float, answer_delta: float
 ) -> Composition:
-    """Return the smallest of basic, advanced and optimal composition of ``answers`` equal answers.
+    """Return the smaller of basic and optimal composition of ``answers`` equal answers.
 
     Args:
         epsilon: epsilon of one answer, above 0.
@@ -210,22 +171,19 @@ def smallest_epsilon(
 
     References:
         - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
-          doi:10.1561/0400000042, theorems 3.16 and 3.20.
+          doi:10.1561/0400000042, theorem 3.16.
         - Kairouz, Oh and Viswanath (2015), "The composition theorem for differential privacy",
           arXiv:1311.0776, theorem 3.3.
 
     See Also:
         reticent.accounting.epsilon_per_answer: the inverse.
-        reticent.accounting.optimal_epsilon_of: answers that differ.
+        reticent.accounting.PldAccountant: answers that differ.
         reticent.accounting.RdpAccountant: answers of known noise.
     """
     own = answers * probability(answer_delta, name="answer_delta")
     spare = probability(delta, name="delta") - own
     candidates = {
         "basic": basic_epsilon(epsilon=epsilon, answers=answers) if spare >= 0 else math.inf,
-        "advanced": advanced_epsilon(epsilon=epsilon, answers=answers, delta=spare)
-        if spare >= 0
-        else math.inf,
         "optimal": optimal_epsilon(
             epsilon=epsilon, answers=answers, delta=delta, answer_delta=answer_delta
         ),

@@ -305,7 +305,7 @@ class ShuffledChannel:
         The profile is the largest over ordered pairs, rounded up at finitely many losses and joined
         by straight lines in e^epsilon. Some pair of laws with these losses has this profile.
         """
-        from reticent.accounting.unequal_composition import composed_epsilon
+        from reticent.accounting.loss_composition import composed_epsilon
 
         # losses beyond this one round's are rare enough to count as certain disclosure
         edge = self.epsilon(devices=devices, delta=min(delta, 1e-4) * 1e-4 / rounds)

@@ -4,7 +4,7 @@ part.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from reticent.core.arrays import Integers
 from reticent.core.errors import InvalidInput
-from reticent.datasets.parts import check_labels, tuning_cut
+from reticent.datasets.parts import check_labels
 
 Rows = npt.NDArray[Any]
 
@@ -23,7 +23,7 @@ class Table:
 
     Nothing is scaled, filled in or encoded, because that takes a public schema
     (``reticent.tables.TabularSchema``). The held-out part is for final figures only. Every choice
-    is made on ``for_tuning()``.
+    is made on the training part.
 
     Attributes:
         name: the name it was loaded by.
@@ -62,26 +62,6 @@ class Table:
     def classes(self) -> int:
         """The number of classes."""
         return len(self.class_names)
-
-    def for_tuning(self, *, held_out: float, seed: int) -> Table:
-        """Return the training part alone, cut in two, so that nothing is ever tuned on the held-out
-        part.
-
-        Args:
-            held_out: share of the training rows that take the place of the test part, in (0, 1).
-            seed: the seed that chooses the rows.
-
-        Raises:
-            InvalidParameter: ``held_out`` leaves one side empty.
-        """
-        train, score = tuning_cut(len(self.train_rows), held_out=held_out, seed=seed)
-        return replace(
-            self,
-            train_rows=self.train_rows[train],
-            train_labels=self.train_labels[train],
-            test_rows=self.train_rows[score],
-            test_labels=self.train_labels[score],
-        )
 
 
 def last_fifth_held_out(rows: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from reticent.ledger.counters import PlanCounter
     from reticent.ledger.leases import Lease, Leases
     from reticent.ledger.ledger import Ledger
-    from reticent.ledger.reports import Account, LedgerReport, Spending, check_export
+    from reticent.ledger.reports import Account, LedgerReport, Spending
     from reticent.ledger.verification import Verification
 else:
     from reticent.core.lazy import lazy_names
@@ -35,7 +35,6 @@ else:
                 "Account",
                 "LedgerReport",
                 "Spending",
-                "check_export",
             ),
             "reticent.ledger.verification": ("Verification",),
         },
@@ -55,5 +54,4 @@ __all__ = [
     "Reservation",
     "Spending",
     "Verification",
-    "check_export",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -18,7 +18,7 @@ import numpy.typing as npt
 import sqlalchemy as sa
 
 from reticent.core.checks import count
-from reticent.core.errors import CorruptLedger, InvalidInput, UnknownName, WriteFailed
+from reticent.core.errors import CorruptLedger, UnknownName, WriteFailed
 from reticent.core.files import check_replaceable, new_file_beside
 from reticent.core.scopes import PARTS, Policy, Scope
 from reticent.ledger.chain import Entry, read_tip
@@ -301,57 +301,6 @@ def write_entries(store: Store, stream: IO[str], *, format: Format) -> int:
         stream.write(json.dumps(row, separators=(",", ":")) + "\n")
         written += 1
     return written
-
-
-def check_export(lines: Iterable[str]) -> int:
-    """Recompute the chain of a JSON Lines export without its ledger, and return the number of
-    entries.
-
-    Raises:
-        CorruptLedger: an entry does not match its digest or does not follow the one before.
-        InvalidInput: a line is not an entry.
-
-    References:
-        - Haber and Stornetta (1991), "How to time-stamp a digital document",
-          doi:10.1007/BF00196791, linked digests.
-        - Schneier and Kelsey (1999), "Secure audit logs to support computer forensics",
-          doi:10.1145/317087.317089.
-
-    See Also:
-        reticent.ledger.Ledger: writes exports.
-        reticent.ledger.Verification: the same with the ledger at hand.
-    """
-    previous, seq = "", 0
-    for line in lines:
-        try:
-            row: dict[str, Any] = json.loads(line)
-            stored = bytes.fromhex(row.pop("digest"))
-            before = bytes.fromhex(row.pop("previous"))
-            entry = Entry(**row)
-            bytes.fromhex(entry.state)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise InvalidInput(
-                f"line {seq + 1}: expected an exported entry in JSON ({error})"
-            ) from error
-        if (
-            not _follows(entry, seq)
-            or (seq and before.hex() != previous)
-            or entry.digest(before) != stored
-        ):
-            raise CorruptLedger(
-                f"line {seq + 1}: entry {entry.seq} was changed, dropped or moved; export the "
-                "ledger again"
-            )
-        previous, seq = stored.hex(), entry.seq
-    return seq
-
-
-def _follows(entry: Entry, before: int) -> bool:
-    """Return whether an entry may stand behind the one at ``before``.
-
-    It leaves places out where lost entries were accepted.
-    """
-    return entry.seq == before + 1 or (entry.action == "accept" and entry.seq > before)
 
 
 def _rows(store: Store) -> Iterator[dict[str, Any]]:

@@ -127,8 +127,7 @@ def logarithmic(axes: Axes, values: Sequence[float], most: int = 12) -> None:
         axes.set_xticks(values, [f"{value:g}" for value in values])
         axes.minorticks_off()
     elif max(values) < _FEW_DECADES * min(values):  # powers of ten alone would be one tick or two
-        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0)))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        ticker = require("matplotlib.ticker", extra="plots")
+        axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0)))
+        axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_formatter(ticker.NullFormatter())

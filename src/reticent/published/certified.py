@@ -291,6 +291,7 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
             )
         self.system_ = system
         self.classes_, self.n_features_in_ = system.classes_, system.n_features_in_
+        self.serial_ = system.serial_
         return self
 
     @property
@@ -353,7 +354,7 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
     @override
     def checked(self, X: npt.ArrayLike) -> Array:
         """Return queries as numbers, shape (n, features)."""
-        self._check_fitted("system_")
+        self._check_fitted()
         checked: Array = self.system_.checked(X)
         return checked
 
@@ -368,8 +369,7 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
         return np.asarray(self.classes_[self._distances(self.checked(X))[0]])
 
     @override
-    def _content(self) -> tuple[dict[str, Any], Arrays, str]:
-        self._check_fitted("system_")
+    def _content(self) -> tuple[dict[str, Any], Arrays]:
         inner = self.system_.bundle()
         own = {
             "certified_at": list(self.certified_at),
@@ -377,14 +377,14 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
             "counting": self.counting,
             **self._own(),
         }
-        return {"own": own, "system": inner.settings}, inner.arrays, inner.serial
+        return {"own": own, "system": inner.settings}, inner.arrays
 
     def _own(self) -> dict[str, Any]:
         return {}
 
     @classmethod
     @override
-    def _restored(cls, bundle: Bundle) -> Self:
+    def _restored(cls, bundle: Bundle, labels: npt.NDArray[Any]) -> Self:
         own = dict(bundle.settings["own"])
         several = issubclass(cls, PublishedCertifiedEnsemble)
         kind = CertifiedEnsemble if several else CertifiedClassifier
@@ -401,7 +401,6 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
             training=system.training,
         )
         found.system_ = system
-        found.classes_, found.n_features_in_ = system.classes_, system.n_features_in_
         return found
 
 
@@ -575,8 +574,8 @@ class PublishedCertifiedEnsemble(_PublishedCertified):
 
     @classmethod
     @override
-    def _restored(cls, bundle: Bundle) -> Self:
-        found = super()._restored(bundle)
+    def _restored(cls, bundle: Bundle, labels: npt.NDArray[Any]) -> Self:
+        found = super()._restored(bundle, labels)
         object.__setattr__(found.system_, "counting", found.counting)
         return found
 

@@ -87,23 +87,16 @@ class KernelDensity:
         """The number of coordinates d."""
         return int(self.centers.shape[1])
 
-    def evaluate(self, rows: npt.ArrayLike, *, leave_out: bool = False) -> tuple[Array, Array]:
+    def evaluate(self, rows: npt.ArrayLike) -> tuple[Array, Array]:
         """Return the log density, shape (n,), and its gradient, shape (n, d), at ``rows``.
 
         Args:
             rows: shape (n, d).
-            leave_out: True if ``rows`` are the centers themselves, and each is estimated from the
-                others (at least one).
 
         Raises:
-            InvalidInput: shapes are wrong, or centers are too few to leave one out.
+            InvalidInput: shapes are wrong.
         """
         points = finite_array(rows, name="rows", ndim=2, columns=self.dimension)
-        if leave_out and (len(points) != len(self.centers) or len(points) < 2):
-            raise InvalidInput(
-                f"rows: expected the {len(self.centers)} centers (two or more), got "
-                f"{len(points)} rows"
-            )
         middle = self.centers.mean(
             axis=0, dtype=np.float64
         )  # differences are what counts: keep the numbers small
@@ -116,9 +109,6 @@ class KernelDensity:
             block = ((points[start : start + at_once] - middle) / self.bandwidth).astype(kind)
             exponents = block @ centers.T
             exponents -= halves
-            if leave_out:
-                own = np.arange(len(block))
-                exponents[own, start + own] = -np.inf
             peak = exponents.max(axis=1, keepdims=True)
             exponents -= peak
             # Kernels below e^-50 of the largest do not change a double. As denormal numbers they
@@ -132,11 +122,10 @@ class KernelDensity:
                 np.log(total) + peak[:, 0] - 0.5 * np.square(block, dtype=np.float64).sum(axis=1)
             )
             score[start:stop] = (mean - block) / self.bandwidth
-        count = len(centers) - (1 if leave_out else 0)
         norm = (
             0.5 * self.dimension * math.log(2.0 * math.pi)
             + self.dimension * math.log(self.bandwidth)
-            + math.log(count)
+            + math.log(len(centers))
         )
         return log_density - norm, score
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -74,8 +74,8 @@ class Switches(Group):
     answers: Literal["tested", "all"] = "tested"
 
     def __post_init__(self) -> None:
-        for name, values in _CHOICES.items():
-            one_of(getattr(self, name), values, name=name)
+        for name, choice in get_type_hints(type(self)).items():
+            one_of(getattr(self, name), get_args(choice), name=name)
 
     @classmethod
     def printed(cls) -> Switches:
@@ -98,17 +98,6 @@ class Switches(Group):
     def repaired(cls) -> Switches:
         """What a proof needs: the only sound one."""
         return replace(cls.text(), noise_covers="P R", stability="slack")
-
-
-_CHOICES = {
-    "output_norm": ("l1", "linf"),
-    "noise_covers": ("P", "P R"),
-    "test_scale": ("1 / epsilon", "R / epsilon"),
-    "searched_at": ("R", "midpoint"),
-    "if_unstable": ("R / 2", "zero"),
-    "stability": ("half", "slack"),
-    "answers": ("tested", "all"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)

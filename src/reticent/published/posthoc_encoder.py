@@ -31,7 +31,7 @@ from reticent.published.obfuscators import PublishedObfuscator
 from reticent.published.posthoc import PublishedPosthoc, Switches
 from reticent.published.research import Account, Answers, PublishedSystem, WorstPair, accuracy
 from reticent.release.bundle import Bundle
-from reticent.systems.class_labels import class_labels, restored_labels
+from reticent.systems.class_labels import class_labels
 from reticent.systems.embedding import Embedding, check_pictures, domain_of, restore
 from reticent.systems.embedding.fitted import embedding_of
 from reticent.systems.posthoc.calibration import noise_adder
@@ -120,7 +120,6 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     predictor_: Network = learned()
     proposal_: float = learned()
     steepest_: float = learned()
-    classes_: npt.NDArray[Any] = learned()
     input_shape_: tuple[int, ...] = learned()
 
     name: ClassVar[str] = "posthoc release, as published"
@@ -169,7 +168,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
                 more = {"pictures": seen, "spread": widths}
             trained.fit(points, codes, **more)
         self.embedding_, self.classes_, self.input_shape_ = embedding, classes, shape
-        self.n_features_in_ = inputs.shape[1]
+        self.n_features_in_, self.serial_ = inputs.shape[1], ""
         self.network_ = _network(trained.network(), points.shape[1])
         self._beside = _network(trained.predictor(), self.network_.output_dimension)
         self._points, self._codes = points, codes
@@ -182,7 +181,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         Raises:
             NotFittedYet, InvalidInput: not fitted, or loaded, which leaves the training rows out.
         """
-        self._check_fitted("network_")
+        self._check_fitted()
         self._check_settings()
         if not hasattr(self, "_points"):
             raise InvalidInput("settle: expected an encoder with its training rows; fit again")
@@ -201,7 +200,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     @property
     def mechanism_(self) -> PublishedPosthoc:
         """The release of one vector."""
-        self._check_fitted("proposal_")
+        self._check_fitted()
         return PublishedPosthoc(
             radius=self.radius,
             maximum_radius=self.maximum_radius,
@@ -250,7 +249,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
     @override
     def worst_pair(self) -> WorstPair:
-        self._check_fitted("proposal_")
+        self._check_fitted()
         change = np.abs(self._pair)
         return WorstPair(
             description="A training point and a corner of its neighbourhood, whose outputs are "
@@ -272,7 +271,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
     def predict_released(self, answers: Answers) -> npt.NDArray[Any]:
         """Return the label of each answer, shape (n,). A withheld one gets the first label."""
-        self._check_fitted("predictor_")
+        self._check_fitted()
         logits = self.predictor_.forward(np.nan_to_num(answers.values))
         return np.asarray(self.classes_[logits.argmax(axis=1)])
 
@@ -316,7 +315,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     @property
     def bound_(self) -> LayeredBound:
         """The bound on the local constant, in the switches' output norm."""
-        self._check_fitted("network_")
+        self._check_fitted()
         return self._bound()
 
     def _bound(self, norm: Norm | None = None) -> LayeredBound:
@@ -333,7 +332,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     @override
     def checked(self, X: npt.ArrayLike) -> Array:
         """Return rows as numbers, shape (n, features)."""
-        self._check_fitted("network_")
+        self._check_fitted()
         inputs, _ = check_pictures(X, name="X")
         if inputs.shape[1] != self.n_features_in_:
             raise InvalidInput(f"X: expected {self.n_features_in_} features, got {inputs.shape[1]}")
@@ -386,8 +385,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         return _network(nn.Sequential(scaled, *head.network.double()), values.shape[1])
 
     @override
-    def _content(self) -> tuple[dict[str, Any], Arrays, str]:
-        self._check_fitted("predictor_")
+    def _content(self) -> tuple[dict[str, Any], Arrays]:
         embedding, arrays = self.embedding_.describe()
         network, weights = describe(self.network_, "released")
         predictor, more = describe(self.predictor_, "predictor")
@@ -398,15 +396,14 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             "embedding": embedding,
             "network": network,
             "predictor": predictor,
-            "labels": self.classes_.tolist(),
             "input_shape": list(self.input_shape_),
         }
         box = {"domain.lower": self.domain_.lower, "domain.upper": self.domain_.upper}
-        return settings, {**arrays, **weights, **more, **box, "pair": self._pair}, ""
+        return settings, {**arrays, **weights, **more, **box, "pair": self._pair}
 
     @classmethod
     @override
-    def _restored(cls, bundle: Bundle) -> Self:
+    def _restored(cls, bundle: Bundle, labels: npt.NDArray[Any]) -> Self:
         stored, arrays = bundle.settings, bundle.arrays
         found = cls(
             **{name: stored[name] for name in _NUMBERS},
@@ -418,13 +415,11 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         found.network_ = rebuild(stored["network"], arrays, "released")
         found.predictor_ = rebuild(stored["predictor"], arrays, "predictor")
         found.domain_ = Box(arrays["domain.lower"], arrays["domain.upper"])
-        found.classes_ = restored_labels(
-            stored["labels"], expected=found.predictor_.output_dimension
-        )
+        if len(labels) != found.predictor_.output_dimension:
+            raise InvalidInput("labels: expected one for each output of the predictor")
         found.input_shape_ = tuple(
             count(size, name="input_shape") for size in stored["input_shape"]
         )
-        found.n_features_in_ = int(np.prod(found.input_shape_))
         found.proposal_ = positive(stored["proposal"], name="proposal")
         found._pair = finite_array(arrays["pair"], name="pair", ndim=1)
         found._finish()

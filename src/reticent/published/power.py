@@ -32,7 +32,7 @@ from reticent.published.power_network import (
 )
 from reticent.published.research import Account, Answers, PublishedSystem, WorstPair
 from reticent.release.bundle import Bundle
-from reticent.systems.class_labels import class_labels, restored_labels
+from reticent.systems.class_labels import class_labels
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report, silent
 
@@ -202,8 +202,7 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
         return Answers(values, np.asarray(np.isnan(values).all(axis=1)))
 
     @override
-    def _content(self) -> tuple[dict[str, Any], Arrays, str]:
-        self._check_fitted("training_")
+    def _content(self) -> tuple[dict[str, Any], Arrays]:
         network, config = self.training_.network, self.training_config_
         settings = {
             "epsilon": self.epsilon,
@@ -215,14 +214,13 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
                 **{name: list(getattr(config, name)) for name in _WIDTHS},
             },
             "bandwidth": self.density_.bandwidth,
-            "labels": self.classes_.tolist(),
         }
         arrays = {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
-        return settings, {**arrays, "centers": self.density_.centers}, self.serial_
+        return settings, {**arrays, "centers": self.density_.centers}
 
     @classmethod
     @override
-    def _restored(cls, bundle: Bundle) -> Self:
+    def _restored(cls, bundle: Bundle, labels: npt.NDArray[Any]) -> Self:
         stored, arrays = bundle.settings, bundle.arrays
         schema = TabularSchema.from_dict(stored["schema"])
         training = dict(stored["training"])
@@ -244,14 +242,12 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
         found.training_ = PowerTraining(network.eval(), torch.nn.Sequential(), (), ())
         found.training_config_ = config
         found.density_ = KernelDensity(arrays["centers"], stored["bandwidth"])
-        found.classes_ = restored_labels(stored["labels"])
-        found.n_features_in_, found.serial_ = schema.columns, bundle.serial
         return found
 
     @override
     def checked(self, X: npt.ArrayLike) -> Array:
         """Return encoded rows, shape (n, d)."""
-        self._check_fitted("training_")
+        self._check_fitted()
         return self.schema.encode(self.schema.rows(X, name="X"))
 
     def _scores(self, rows: Array) -> Array:

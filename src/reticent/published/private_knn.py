@@ -30,7 +30,6 @@ from reticent.neighbours.integer_points import Points
 from reticent.noise import Sampler
 from reticent.published.research import Account, Answers, PublishedSystem, WorstPair
 from reticent.release.bundle import Bundle
-from reticent.systems.class_labels import restored_labels
 from reticent.systems.features import Features
 from reticent.systems.private_knn.classifier import PrivateKNNClassifier
 from reticent.systems.private_knn.plan import KnnNoise, Neighbours
@@ -297,7 +296,6 @@ class PublishedPrivateKNN(ClassifierMixin, PublishedSystem):
     features: Features | None = None
 
     voting_: PrivateKNNClassifier = learned()
-    serial_: str = learned()
 
     name: ClassVar[str] = "Private-kNN, as published"
     source: ClassVar[str] = "Zhu, Yu, Chandraker and Wang (2020), CVPR"
@@ -379,22 +377,27 @@ class PublishedPrivateKNN(ClassifierMixin, PublishedSystem):
     @override
     def checked(self, X: npt.ArrayLike) -> Points:
         """Return queries as points of the records' grid."""
-        self._check_fitted("voting_")
+        self._check_fitted()
         return self.voting_.checked(X)
 
     @override
     def answer(self, X: npt.ArrayLike, *, sampler: Sampler) -> Answers:
-        drawn = self.voting_.draw(self.checked(X), sampler)
-        return Answers(np.asarray(drawn.values), drawn.withheld)
+        points, most = self.checked(X), self.steps.queries
+        if len(points) > most:
+            raise InvalidInput(f"X: expected at most {most} queries, got {len(points)}")
+        drawn = self.voting_.draw(points, sampler)
+        late = np.cumsum(~drawn.withheld) > self.steps.answers
+        values = np.asarray(drawn.values).copy()
+        values[late] = None if values.dtype == object else -1
+        return Answers(values, drawn.withheld | late)
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """Return labels without noise. Private."""
-        self._check_fitted("voting_")
+        self._check_fitted()
         return self.voting_.exact_predict(X)
 
     @override
-    def _content(self) -> tuple[dict[str, Any], Arrays, str]:
-        self._check_fitted("voting_")
+    def _content(self) -> tuple[dict[str, Any], Arrays]:
         given = a_part(self.features, Features, name="features").only("range", of=self)
         ends = given.range
         if ends is not None and not isinstance(ends, tuple | list):
@@ -403,24 +406,20 @@ class PublishedPrivateKNN(ClassifierMixin, PublishedSystem):
         settings = {
             "steps": asdict(self.steps),
             "delta": self.delta,
-            "labels": self.classes_.tolist(),
             "range": None if ends is None else [np.asarray(end).tolist() for end in ends],
         }
-        return settings, {"rows": self._records[0], "codes": codes}, self.serial_
+        return settings, {"rows": self._records[0], "codes": codes}
 
     @classmethod
     @override
-    def _restored(cls, bundle: Bundle) -> Self:
-        stored, labels = bundle.settings, restored_labels(bundle.settings["labels"])
-        ends = stored["range"]
-        found = cls(
+    def _restored(cls, bundle: Bundle, labels: npt.NDArray[Any]) -> Self:
+        stored, ends = bundle.settings, bundle.settings["range"]
+        return cls(
             steps=PrivateKnnSteps(**stored["steps"]),
             delta=stored["delta"],
             classes=labels.tolist(),
             features=None if ends is None else Features(range=tuple(ends)),
         ).fit(bundle.arrays["rows"], labels[bundle.arrays["codes"]])
-        found.serial_ = bundle.serial
-        return found
 
 
 def _loss_of_one_more(steps: PrivateKnnSteps) -> float:

@@ -16,11 +16,14 @@ from sklearn.base import BaseEstimator
 from typing_extensions import override
 
 from reticent.core.arrays import Booleans
+from reticent.core.checks import count
 from reticent.core.errors import InvalidParameter, NotFittedYet
 from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeCard, GuaranteeKind
+from reticent.core.settings import learned, with_settings
 from reticent.noise import Sampler, SecureSampler, SeededSampler
 from reticent.published.printed import AsPrinted
 from reticent.release.bundle import RESEARCH, Bundle, check_rebuilt, rebuilding
+from reticent.systems.class_labels import restored_labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +85,7 @@ class Answers:
         return {**dict(zip(names, rows.T, strict=True)), "withheld": self.withheld}
 
 
+@with_settings
 class PublishedSystem(AsPrinted, BaseEstimator):
     """An estimator that runs a paper's algorithm as printed. *Not private*, by type.
 
@@ -97,6 +101,10 @@ class PublishedSystem(AsPrinted, BaseEstimator):
     See Also:
         reticent.published: the algorithms.
     """
+
+    classes_: npt.NDArray[Any] = learned()
+    n_features_in_: int = learned()
+    serial_: str = learned()
 
     source: ClassVar[str]
     """The paper, in one line."""
@@ -127,12 +135,12 @@ class PublishedSystem(AsPrinted, BaseEstimator):
         """Return the algorithm's answers about X."""
 
     @abstractmethod
-    def _content(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]], str]:
-        """Settings, arrays, and a serial where they hold private records."""
+    def _content(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Settings and arrays of a bundle, beside the labels and the number of columns."""
 
     @classmethod
     @abstractmethod
-    def _restored(cls, bundle: Bundle) -> Self:
+    def _restored(cls, bundle: Bundle, labels: npt.NDArray[Any]) -> Self:
         """What ``_content`` was made of."""
 
     @property
@@ -184,9 +192,11 @@ class PublishedSystem(AsPrinted, BaseEstimator):
 
     def bundle(self) -> Bundle:
         """Return everything that ``release`` needs, marked as research."""
-        settings, arrays, serial = self._content()
-        name = type(self).__name__
-        return Bundle(name, {**settings, RESEARCH: True}, arrays, self.card().to_markdown(), serial)
+        self._check_fitted()
+        settings, arrays = self._content()
+        known = {"labels": self.classes_.tolist(), "columns": self.n_features_in_, RESEARCH: True}
+        card = self.card().to_markdown()
+        return Bundle(type(self).__name__, {**settings, **known}, arrays, card, self.serial_)
 
     def save(self, folder: str | Path, *, research: bool = False, overwrite: bool = False) -> Path:
         """Write the bundle, whole or not at all.
@@ -225,12 +235,15 @@ class PublishedSystem(AsPrinted, BaseEstimator):
             folder, system=cls.__name__, trusted_key=trusted_key, research=research
         )
         with rebuilding():
-            found = cls._restored(stored)
+            found = cls._restored(stored, restored_labels(stored.settings["labels"]))
+            found.classes_ = restored_labels(stored.settings["labels"])
+            found.n_features_in_ = count(stored.settings["columns"], name="columns")
+            found.serial_ = stored.serial
             check_rebuilt(stored, found.bundle())
         return found
 
-    def _check_fitted(self, attribute: str) -> None:
-        if not hasattr(self, attribute):
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "serial_"):
             raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
 
 

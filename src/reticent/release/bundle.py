@@ -418,7 +418,7 @@ def _check_kind(source: Path, system: str, settings: dict[str, Any], research: b
             "expected an algorithm as printed; leave research out"
             if research
             else "an algorithm as printed, which is not private; expected research=True, or "
-            "--research"
+            "--research where a command takes it"
         )
         raise InvalidInput(f"folder={str(source)!r}: holds a {system}, {expected}")
 

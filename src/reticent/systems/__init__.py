@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
     from reticent.systems.votes.linear_vote import LinearVoteClassifier
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
-    from reticent.systems.votes.pate import PateClassifier, PateRegressor
+    from reticent.systems.votes.pate import PateClassifier
     from reticent.systems.votes.public_models import PublicModelsClassifier
     from reticent.systems.votes.public_start import PublicStartClassifier
     from reticent.systems.votes.public_start_regressor import PublicStartRegressor
@@ -82,7 +82,7 @@ else:
             "reticent.systems.votes.released_regressor": ("ReleasedRegressor",),
             "reticent.systems.votes.sums": ("unit_sum",),
             "reticent.systems.votes.teachers": ("Teachers",),
-            "reticent.systems.votes.pate": ("PateClassifier", "PateRegressor"),
+            "reticent.systems.votes.pate": ("PateClassifier",),
             "reticent.systems.votes.public_start_regressor": ("PublicStartRegressor",),
             "reticent.training.parts.embedders": (
                 "BetaVAE",
@@ -118,7 +118,6 @@ __all__ = [
     "NoisyGradientClassifier",
     "NoisyGradientRegressor",
     "PateClassifier",
-    "PateRegressor",
     "PosthocClassifier",
     "PosthocEncoder",
     "PowerEncoder",

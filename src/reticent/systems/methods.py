@@ -223,13 +223,6 @@ BUILT_IN = (
         releases="labels of a fixed number of queries, under one total",
     ),
     _own(
-        "PateRegressor",
-        "systems.votes.pate",
-        "targets of public queries by noisy means of regressors of any kind, each of its own part",
-        protects="one record, or all of one person",
-        releases="numbers for a fixed number of queries, under one total",
-    ),
-    _own(
         "PublicStartRegressor",
         "systems.votes.public_start_regressor",
         "the best public regression, moved by a few noisy gradients as far as they are worth",

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from papers.datasets.files import DATA_VARIABLE
 from papers.datasets.imdb import FILE, load_imdb
-from reticent.datasets import DATA_VARIABLE
 
 needs_files = pytest.mark.skipif(
     not os.environ.get(DATA_VARIABLE), reason=f"{DATA_VARIABLE} is not set"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from papers.datasets import load_fashion, load_mnist
-from reticent.datasets import DATA_VARIABLE
+from papers.datasets.files import DATA_VARIABLE
 
 needs_files = pytest.mark.skipif(
     not os.environ.get(DATA_VARIABLE), reason=f"{DATA_VARIABLE} is not set"

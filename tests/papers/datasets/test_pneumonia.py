@@ -7,8 +7,8 @@ import os
 import numpy as np
 import pytest
 
+from papers.datasets.files import DATA_VARIABLE
 from papers.datasets.pneumonia import load_pneumonia
-from reticent.datasets import DATA_VARIABLE
 
 needs_files = pytest.mark.skipif(
     not os.environ.get(DATA_VARIABLE), reason=f"{DATA_VARIABLE} is not set"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from papers.datasets import load_utkface
+from papers.datasets.files import DATA_VARIABLE
 from papers.datasets.utkface import FILE, _decode
-from reticent.datasets import DATA_VARIABLE
 
 needs_files = pytest.mark.skipif(
     not os.environ.get(DATA_VARIABLE), reason=f"{DATA_VARIABLE} is not set"

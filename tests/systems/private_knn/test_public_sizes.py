@@ -23,7 +23,7 @@ from reticent.systems import (
     Neighbours,
     PrivateKNNClassifier,
 )
-from reticent.training.features import FeatureMap, Origin, ReducedFeatures
+from reticent.training.features import FeatureMap, Origin
 from reticent.training.features import HogFeatures as Hog
 
 RANDOM = np.random.default_rng(0)
@@ -59,7 +59,7 @@ class InBlocks(BatchProduct):
 
 MAPS = {
     "identity": Features(range=(0.0, 1.0)),
-    "reduced": Features(map=ReducedFeatures.of(HOG, PUBLIC.reshape(70, 64), dimension=6)),
+    "gradients": Features(map=HOG),
     "module": Features(map=NETWORK, range=(-3.0, 3.0)),
     "in blocks": Features(map=InBlocks(), range=(-30.0, 30.0)),
 }
@@ -166,6 +166,6 @@ def test_the_order_of_records_and_the_number_of_threads_move_no_answer(kind: str
     answers = []
     for places, threads in ((np.arange(len(order)), 1), (order, None)):
         with threadpool_limits(threads):
-            one = fitted(kind, MAPS["reduced"], PICTURES[places], LABELS[places])
+            one = fitted(kind, MAPS["gradients"], PICTURES[places], LABELS[places])
             answers.append(one.simulate(QUERIES, seed=1).values.tolist())
     assert answers[0] == answers[1]

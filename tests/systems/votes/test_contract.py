@@ -17,7 +17,6 @@ from reticent.systems import (
     NoisyGradientClassifier,
     NoisyGradientRegressor,
     PateClassifier,
-    PateRegressor,
     PublicReference,
     PublicStartClassifier,
     PublicStartRegressor,
@@ -87,9 +86,6 @@ QUERIES = {
         answers=1, teachers=TEACHERS, counting="replace", **{**LABELLED, "delta": 0.0}
     ),
 }
-MEANS = PateRegressor(
-    answers=80, teachers=Teachers(estimator=Ridge(0.1), number=3, random_state=0), **TARGETS
-)
 
 
 def gaussian_law(fitted: Any) -> dict[Any, float]:
@@ -139,9 +135,6 @@ def cases() -> dict[str, Case]:
         y=LABELS,
         fit=labelled,
         extreme=EXTREME,
-    )
-    found["means of teachers"] = Case(
-        estimator=MEANS, X=ROWS, y=LABELS, queries=QUERY, extreme=EXTREME
     )
     return found
 

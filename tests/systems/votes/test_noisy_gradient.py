@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.special import softmax
 
 from reticent.systems.votes.descent import RESIDUAL, cut_weights
@@ -61,3 +62,11 @@ def test_weights_that_run_away_are_cut() -> None:
     )
     model.fit(X, Y, public_X=PUBLIC)
     assert np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("counting", ["add-remove", "replace"])
+def test_a_mean_over_no_records_is_a_number(counting: str) -> None:
+    model = NoisyGradientClassifier(
+        epsilon=4.0, delta=1e-5, classes=(0, 1, 2), steps=2, counting=counting
+    ).fit(X[:0], Y[:0], public_X=PUBLIC)
+    assert np.isfinite(model.decision_function(PUBLIC)).all()

@@ -7,19 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import norm
-from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier
 
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.errors import InvalidParameter
 from reticent.release.fits import not_counted
-from reticent.systems import PateClassifier, PateRegressor, Teachers
-from reticent.systems.votes.sums import VOTE
+from reticent.systems import PateClassifier, Teachers
 from reticent.systems.votes.teachers import parts_of
 
 RNG = np.random.default_rng(0)
@@ -34,26 +30,15 @@ def classifier(estimator: Any, **more: Any) -> PateClassifier:
     return PateClassifier(**{**settings, "teachers": teachers, **more})
 
 
-def regressor(estimator: Any) -> PateRegressor:
-    teachers = Teachers(estimator=estimator, number=6, random_state=1)
-    return PateRegressor(
-        epsilon=2.0, delta=1e-5, target_range=(-1, 1), answers=50, teachers=teachers
-    )
-
-
 def votes(model: Any, rows: np.ndarray, codes: np.ndarray, **more: Any) -> np.ndarray:
     with not_counted("a test: nothing leaves"):
         fitted = model.fit(rows, codes, **more)
-    if isinstance(fitted, PateRegressor):
-        return fitted._sums(fitted.checked(QUERIES))
     return fitted.vote_table(QUERIES)
 
 
 ESTIMATORS: dict[str, Callable[[], Any]] = {
     "forest": lambda: classifier(RandomForestClassifier(5)),
     "scaled": lambda: classifier(make_pipeline(StandardScaler(), LinearSVC())),
-    "trees of numbers": lambda: regressor(DecisionTreeRegressor(max_depth=3)),
-    "lines": lambda: regressor(LinearRegression()),
 }
 
 
@@ -78,18 +63,6 @@ def test_one_record_or_person_more_moves_one_teacher_by_the_bound_at_most(name: 
             moved = np.linalg.norm((first - other).astype(float), axis=1)
             assert moved.max() <= mechanism.blocks[0].bound
     assert mechanism is not None
-
-
-def test_a_person_may_turn_a_teacher_from_one_end_of_the_range_to_the_other() -> None:
-    rows, targets = np.zeros((60, 3)), np.full(60, -1.0)
-    rows[:, 0] = np.arange(60)
-    own = [f"{at}" for at in range(60)]
-    model = regressor(DummyRegressor())
-    first = votes(model, rows, targets, persons=own)
-    more = [np.concatenate(pair) for pair in ((rows, np.ones((999, 3))), (targets, np.ones(999)))]
-    other = votes(model, *more, persons=[*own, *["new"] * 999])
-    bound = model.response_.blocks[0].bound
-    assert 0.95 * bound < np.abs(first - other).max() <= bound
 
 
 def test_a_part_is_where_the_record_or_its_owner_is_and_not_where_it_stands() -> None:
@@ -141,24 +114,3 @@ def test_an_estimator_that_never_works_is_refused_before_any_record() -> None:
         Teachers(estimator=DecisionTreeClassifier)
     with pytest.raises(InvalidParameter):
         Teachers(estimator=DecisionTreeClassifier(), number=1)
-    with pytest.raises(InvalidInput):
-        regressor(LinearRegression()).fit(ROWS, ROWS)
-
-
-def test_means_of_teachers_have_the_noise_that_is_charged() -> None:
-    """20,000 draws; a sound model fails once in 10^6 runs, half the noise always."""
-    teachers = Teachers(estimator=LinearRegression(), number=50, random_state=0)
-    model = PateRegressor(
-        epsilon=8.0, delta=1e-5, target_range=(-40, 40), answers=20_000, teachers=teachers
-    )
-    with not_counted("a test: nothing leaves"):
-        model.fit(ROWS, ROWS[:, 1])
-    query = np.zeros((1, 3))
-    exact = model.exact_predict(query)[0]
-    answers = model.release(np.repeat(query, 20_000, axis=0)).values
-    # Answers are cut to the range: how many are not says how wide the noise is.
-    spread = norm(exact, model.response_.sigmas[0] / VOTE / 50 * 40.0)
-    law = spread.cdf(40.0) - spread.cdf(-40.0)
-    inside = (np.abs(answers) < 40.0).mean()
-    assert abs(inside - law) < 5.0 * np.sqrt(law * (1.0 - law) / 20_000)
-    assert 0.2 < law < 0.5

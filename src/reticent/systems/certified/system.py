@@ -207,7 +207,7 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
 
         ``answers`` of them then cost at most (``epsilon``, ``delta``) together.
 
-        By optimal composition, which is never above basic or advanced composition, or for Gaussian
+        By optimal composition, which is never above the sum, or for Gaussian
         noise by its exact composition. With ``mechanism="auto"`` this also decides between the two,
         by the number of labels, the total and the number of answers alone. Nothing is trained
         again, and the total is only kept by not asking more often: book in a ledger to have that
@@ -233,8 +233,8 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         return self
 
     def total(self, *, answers: int, delta: float) -> Composition:
-        """Return what ``answers`` answers cost together at ``delta``: the smallest of basic,
-        advanced and optimal composition, or for Gaussian noise its exact composition.
+        """Return what ``answers`` answers cost together at ``delta``: the smaller of
+        basic and optimal composition, or for Gaussian noise its exact composition.
         """
         choice = self._choice()
         if choice.name == "signed-distance":

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from reticent.core.errors import InvalidParameter
+from reticent.core.extras import require
 from reticent.core.settings import learned, with_settings
 from reticent.lipschitz import LipschitzBound
 from reticent.release.bundle import Bundle
@@ -144,10 +145,11 @@ class PosthocSystem(PosthocRelease):
 
     def _fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None) -> FittedRelease:
         """Fit everything, and become it."""
+        require("torch", extra="networks")  # only a fit needs it
+        from reticent.systems.posthoc.fitting import fit_release
+
         settings = self._settings()
         rows, names = named_rows(X)
-        from reticent.systems.posthoc.fitting import fit_release  # it trains, and loads torch
-
         fitted = fit_release(
             settings,
             rows,

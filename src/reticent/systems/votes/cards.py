@@ -10,7 +10,7 @@ from reticent.systems.record_labels import is_observed
 from reticent.systems.votes.outputs import is_several
 
 if TYPE_CHECKING:
-    from reticent.systems.votes.query_votes import QueryAnswers
+    from reticent.systems.votes.query_votes import QueryVotes
     from reticent.systems.votes.released_model import ReleasedModel
 
 _SEEDED = "seeded: not private"
@@ -38,14 +38,12 @@ def released_model_card(
     )
 
 
-def query_votes_card(
-    system: QueryAnswers, details: tuple[tuple[str, str], ...], *, title: str
-) -> GuaranteeCard:
-    """Return the card of what answers each public query by a noisy sum of its own."""
+def query_votes_card(system: QueryVotes, details: tuple[tuple[str, str], ...]) -> GuaranteeCard:
+    """Return the card of what answers each public query by votes of its own."""
     return _card(
         system,
         system.guarantee,
-        title=title,
+        title="Labels of public queries, by noisy votes of private records",
         seeded=False,
         from_whom="Anyone who sees all answers, with any other knowledge and any computing power. "
         "Not from anyone who has the fitted object: it holds the records.",

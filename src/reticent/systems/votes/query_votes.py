@@ -1,13 +1,11 @@
-"""``QueryAnswers``: an answer to each public query by a noisy sum of its own, and ``QueryVotes``,
-whose answers are labels.
-"""
+"""``QueryVotes``: a label for each public query, by a noisy sum of its own."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -41,26 +39,39 @@ _AT_ONCE = 2**25
 
 
 @with_settings
-class QueryAnswers(PredictsByRelease, VoteEstimator):
-    """The common part of what answers each public query by a noisy sum of its own.
+class QueryVotes(ClassifierMixin, PredictsByRelease, VoteEstimator):
+    """The common part of the classifiers whose records vote on each query.
+
+    Guarantee:
+        All labels that one fitted classifier ever releases, at most ``answers``, are (epsilon,
+        delta)-differentially private together. The queries are public, and may be chosen from
+        earlier answers. Neighbours are as in ``ReleasedModel``. ``exact_predict`` is the owner's
+        own, noise-free answer and is *not* private, nor is ``simulate``.
 
     Args:
-        answers: number of queries that will ever be answered.
+        epsilon, delta: total of all answers. delta may be 0 with the response "stability".
+        classes: the labels that there are, a public list, or "observed", which publishes them.
+        answers: number of labels that will ever be released.
+        response: "gaussian" (the largest noisy sum), "stability" (randomised response whose
+            probability grows with the exact margin), or "auto": stability for one answer.
+        features, counting, data_set: arguments of ``ReleasedModel``.
 
     Attributes:
+        classes_: the labels, sorted.
         response_: response from exact sums to answers, with the cost of all of them.
         n_features_in_: number of input features.
         feature_names_in_: names of the columns, where ``fit`` saw a data frame.
     """
 
     answers: int
+    classes: Classes
+    response: str = "auto"
 
-    response_: Any = learned()
+    classes_: npt.NDArray[Any] = learned()
+    response_: Response = learned()
     _prepaid: Prepaid = learned()
     _data_use: DataUse | None = learned()
-
-    _title: ClassVar[str]
-    """Of the card."""
+    _voters: Voters | ShardedVoters = learned()
 
     def fit(
         self,
@@ -133,8 +144,7 @@ class QueryAnswers(PredictsByRelease, VoteEstimator):
     def guarantee(self) -> Guarantee:
         """The cost of everything that this fitted classifier will ever release."""
         self._check_fitted()
-        found: Guarantee = self.response_.guarantee
-        return found
+        return self.response_.guarantee
 
     @property
     def remaining_(self) -> int:
@@ -146,24 +156,7 @@ class QueryAnswers(PredictsByRelease, VoteEstimator):
         """Return the guarantee in plain words."""
         self._check_fitted()
         details = (("answers at most", str(self.answers)), *self._card_details())
-        return query_votes_card(self, details, title=self._title)
-
-    @property
-    @abstractmethod
-    def _added(self) -> float:
-        """The most that one record adds to a sum of a query, in grid steps."""
-
-    @abstractmethod
-    def _answering(self, epsilon: float, delta: float, answers: int) -> Any:
-        """Return the response for a total of all answers. Raise if there is none."""
-
-    @abstractmethod
-    def _card_details(self) -> tuple[tuple[str, str], ...]:
-        """Say how much noise there is."""
-
-    @abstractmethod
-    def _keep(self, voters: Voters | ShardedVoters) -> None:
-        """Keep what answers, after all refusals."""
+        return query_votes_card(self, details)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "response_"):
@@ -176,40 +169,6 @@ class QueryAnswers(PredictsByRelease, VoteEstimator):
     @abstractmethod
     def prepare(self, public: PublicRows | None) -> None:
         """Settle what is learned from public rows alone."""
-
-
-@with_settings
-class QueryVotes(ClassifierMixin, QueryAnswers):
-    """The common part of the classifiers whose records vote on each query.
-
-    Guarantee:
-        All labels that one fitted classifier ever releases, at most ``answers``, are (epsilon,
-        delta)-differentially private together. The queries are public, and may be chosen from
-        earlier answers. Neighbours are as in ``ReleasedModel``. ``exact_predict`` is the owner's
-        own, noise-free answer and is *not* private, nor is ``simulate``.
-
-    Args:
-        epsilon, delta: total of all answers. delta may be 0 with the response "stability".
-        classes: the labels that there are, a public list, or "observed", which publishes them.
-        answers: number of labels that will ever be released.
-        response: "gaussian" (the largest noisy sum), "stability" (randomised response whose
-            probability grows with the exact margin), or "auto": stability for one answer.
-        features, counting, data_set: arguments of ``ReleasedModel``.
-
-    Attributes:
-        classes_: the labels, sorted.
-        n_features_in_: number of input features.
-        feature_names_in_: names of the columns, where ``fit`` saw a data frame.
-    """
-
-    classes: Classes
-    response: str = "auto"
-
-    classes_: npt.NDArray[Any] = learned()
-    response_: Response = learned()
-    _voters: Voters | ShardedVoters = learned()
-
-    _title = "Labels of public queries, by noisy votes of private records"
 
     @override
     def _read(self, y: npt.ArrayLike | None, rows: int) -> tuple[Columns, npt.NDArray[np.int64]]:

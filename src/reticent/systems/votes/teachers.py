@@ -50,7 +50,6 @@ class Teachers(Group):
 
     See Also:
         reticent.PateClassifier: an estimator that takes it.
-        reticent.PateRegressor: another.
     """
 
     estimator: Any

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from papers.datasets.files import DATA_VARIABLE, data_folder, read_idx
 from reticent.core.errors import DataUnavailable
-from reticent.datasets.files import DATA_VARIABLE, data_folder, read_idx
 
 VALUES = np.arange(24, dtype=np.uint8)
 GOOD = struct.pack(">4B3I", 0, 0, 8, 3, 2, 3, 4) + VALUES.tobytes()
