@@ -29,17 +29,13 @@ import cProfile
 import pstats
 import resource
 import statistics
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from figures import Figure, processor_seconds
 from threadpoolctl import threadpool_limits
-
-sys.path.append(str(Path(__file__).parents[1]))  # the papers, which no installation has
 
 from papers.certified.plain_training import plain_training
 from papers.datasets import load_imdb

@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))  # the papers, which no installation has
 
 FILE = "RETICENT_BENCHMARK_FIGURES"
 """Environment variable with the name of the file, one JSON object a line."""

@@ -16,12 +16,10 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 import time
 import warnings
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,13 +30,10 @@ from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
 from papers.datasets import load_mnist
+from papers.dpsgd import PrivateTraining, train_private
 from reticent import NoisyGradientClassifier
 from reticent.core.errors import DataUnavailable
 from reticent.systems import Features
-
-sys.path.append(str(Path(__file__).parents[1]))  # the papers, which no installation has
-
-from papers.dpsgd import PrivateTraining, train_private
 from reticent.training.public_space import INTERCEPT, LENGTH, PublicSpace, directions_of
 
 Array = npt.NDArray[np.float64]

@@ -15,10 +15,8 @@ a batch of 100.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +24,6 @@ import torch
 from figures import Figure
 from search import largest_norms
 from threadpoolctl import threadpool_limits
-
-sys.path.append(str(Path(__file__).parents[1]))  # the papers, which no installation has
 
 from networks import NAMES, centers, domain, random_network, trained_network
 from papers.posthoc.exact.constants import lipschitz_constant
