@@ -56,6 +56,8 @@ def test_an_anchor_only_moves_on(file: AnchorFile) -> None:
     assert file.raise_to(at(2)) == at(3)
     assert file.raise_to(at(3, "cd")) == at(3)
     assert file.raise_to(at(7, "cd")) == file.read() == at(7, "cd")
+    another = AnchorFile(file.path, durable=False, patience=1.0)  # which remembers nothing
+    assert another.read() == another.raise_to(at(5)) == at(7, "cd")
     assert sorted(path.name for path in file.path.parent.iterdir()) == ["ledger.anchor"]
 
 
