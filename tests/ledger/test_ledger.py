@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,19 @@ def test_reserve_then_commit(ledger: Ledger, scope: Scope, make_event: EventMake
         (a.scope, a.spent_epsilon, a.answers, a.reservations, a.commits) for a in report.accounts
     ] == [(scope, 400_000, 4, 1, 1)]
     assert ledger.verify().ok
+
+
+def test_two_ledgers_of_one_process_share_no_row(tmp_path: Path, make_event: EventMaker) -> None:
+    """Both have the same budget for "x", as its digest knows it, under another number of its
+    statement: one of them had another statement before.
+    """
+    ours, theirs = AddRemove(data_set="ours"), AddRemove(data_set="theirs")
+    for name, first in (("a", ours), ("b", theirs)):
+        ledger = Ledger.create(tmp_path / f"{name}.db")
+        ledger.grant(Scope(subject="u"), Guarantee(1.0, 0.0, first))
+        ledger.grant(Scope(subject="x"), Guarantee(1.0, 0.0, theirs))
+        spend(ledger, Scope(subject="x"), make_event(epsilon=0.1, adjacency=theirs))
+        assert ledger.verify().ok
 
 
 def test_uncommitted_reservations_stay_spent(

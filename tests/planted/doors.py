@@ -128,6 +128,13 @@ DOORS: tuple[Fault, ...] = (
         ("ledger",),
     ),
     Fault(
+        "a row is remembered for whichever ledger has the same one",
+        "ledger/charging.py",
+        "return page.tip.ledger, digest",
+        'return "", digest',
+        ("ledger",),
+    ),
+    Fault(
         "of an anchor's two sectors the older one counts",
         "ledger/chain.py",
         "found = two[seqs.index(max(seqs))], _SECTOR * seqs.index(min(seqs))",

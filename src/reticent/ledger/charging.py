@@ -146,7 +146,7 @@ def _rows(
 ) -> dict[Key, Any]:
     there = {name: known[key] for name, key in keys.items() if key in known}
     if remembered and len(there) <= FEW:
-        mine = {name: _remembered.get(digest) for name, digest in there.items()}
+        mine = {name: _remembered.get(_here(page, digest)) for name, digest in there.items()}
         if None not in mine.values():
             return mine
     found = {row[1:4]: row for row in _ROWS[kind.name].read(page, list(there))}
@@ -154,19 +154,26 @@ def _rows(
         row = found.get(name)
         if row is None or kind.digest(row) != digest:
             raise changed(kind)
-        _remember(digest, row)
+        _remember(page, digest, row)
     return found
 
 
 _MOST_REMEMBERED = 1 << 12
-_remembered: dict[bytes, Any] = {}
-"""Rows by their digests: right whatever the database says, in any ledger."""
+_remembered: dict[tuple[str, bytes], Any] = {}
+"""Rows by the name of their ledger and their digests: right whatever its database says.
+
+Another ledger may have the same row under another number of its statement, which no digest has.
+"""
 
 
-def _remember(digest: bytes, row: Any) -> None:
+def _here(page: Page, digest: bytes) -> tuple[str, bytes]:
+    return page.tip.ledger, digest
+
+
+def _remember(page: Page, digest: bytes, row: Any) -> None:
     if len(_remembered) >= _MOST_REMEMBERED:
         _remembered.clear()
-    _remembered[digest] = row
+    _remembered[_here(page, digest)] = row
 
 
 class _Rows:
@@ -373,7 +380,7 @@ def post_charges(
             account = _charged(cover.account, claim, page.at)
             charged.append((cover.account, account))
         items[ACCOUNTS.key(*key)] = digest = ACCOUNTS.digest(account)
-        _remember(digest, account)
+        _remember(page, digest, account)
         entry = Entry(
             *(seq, page.at, "reserve", *key, statement),
             *(charge.epsilon, charge.delta, claim.answers, mechanism, 0, ""),
@@ -385,7 +392,7 @@ def post_charges(
             spent_epsilon=row.spent_epsilon + epsilon, spent_delta=row.spent_delta + delta
         )
         items[BUDGETS.key(*after[1:4])] = digest = BUDGETS.digest(after)
-        _remember(digest, after)
+        _remember(page, digest, after)
         paid.append((row, after))
     page.tree.put(items)  # first: a row that is not as it was then undoes all
     _ROWS["budgets"].write(page, paid, _spent_between)
