@@ -17,7 +17,7 @@ from reticent.systems.methods import Method, find_methods
 VARIABLES = {
     "RETICENT_ANCHOR": "Folder or file that keeps the position of a ledger's last charge outside "
     "its database; see [ledger](../ledger.md#one-name-one-copy-no-way-back).",
-    "RETICENT_DATA": "Folder of the data sets that demonstrations and tables of results read; see "
+    "RETICENT_DATA": "Folder of the data sets that tables of results read; see "
     "[training](../training.md#data-sets).",
     "RETICENT_LEDGER": "The ledger, where a command is given no `--ledger`.",
     "RETICENT_SERVE_": "Begins the names of variables for keys of the file of `reticent serve`: "
