@@ -135,4 +135,4 @@ def _candidates(records: Records | ShardedRecords, engine: str) -> Candidates:
         if engine != "numpy":
             raise InvalidInput(f"engine={engine!r}: expected 'numpy' for records in shards")
         return ShardedCandidates(records)
-    return FaissFlat(records.points) if engine == "faiss" else Exhaustive(records.points)
+    return (FaissFlat if engine == "faiss" else Exhaustive)(records.points)
