@@ -27,9 +27,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from figures import Figure, processor_seconds
-from ledger import bare_pairs_per_second, pairs_per_second
 from threadpoolctl import threadpool_limits
 
+from ledger import bare_pairs_per_second, pairs_per_second
 from reticent import (
     Ledger,
     NoisyGradientClassifier,
