@@ -45,7 +45,6 @@ from reticent.lipschitz import (
     stability_radius,
 )
 from reticent.mechanisms import (
-    DistanceToInstability,
     FiniteChannel,
     GaussianMechanism,
     HopRelease,
@@ -167,7 +166,6 @@ def mechanisms() -> None:
         (NoisyMaxRelease(**labelled), (logits,)),
         (ProposeTestRelease(**test, inner=inner), (vectors, levels)),
         (published, (vectors, radii)),
-        (DistanceToInstability(**record, delta=1e-5), (labels, levels)),
         (StabilityResponse(**record, classes=10), (labels, levels)),
         (SmoothCauchy(**record), (two, levels)),
         (GlobalSensitivityResponse(**record), (two, levels)),
