@@ -113,13 +113,10 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a release takes the sampler of experiments",
-        "noise/release_samplers.py",
-        'return RELEASE_SAMPLERS[one_of(name, RELEASE_SAMPLERS, name="sampler")]()',
-        """from reticent.noise.release_samplers import AuditSampler
-
-    one_of(name, RELEASE_SAMPLERS, name="sampler")
-    return AuditSampler(0)""",
-        ("noise",),
+        "release/system.py",
+        "source = SecureSampler() if sampler is None else sampler",
+        "source = SeededSampler(0) if sampler is None else sampler",
+        ("release",),
     ),
     Fault(
         "a record takes part once more than its cap allows",
