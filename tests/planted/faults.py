@@ -961,8 +961,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a data set without records is refused",
         "systems/input_rows.py",
-        "if values.shape[0] == 0 and not records:",
-        "if values.shape[0] == 0:",
+        'if length == 0 and not (records and what == "sample(s)"):',
+        "if length == 0:",
         ("systems/votes", "systems/private_knn"),
     ),
     Fault(

@@ -32,8 +32,9 @@ from reticent.published.posthoc import PublishedPosthoc, Switches
 from reticent.published.research import Account, Answers, PublishedSystem, WorstPair, accuracy
 from reticent.release.bundle import Bundle
 from reticent.systems.class_labels import class_labels
-from reticent.systems.embedding import Embedding, check_pictures, domain_of, restore
+from reticent.systems.embedding import Embedding, domain_of, restore
 from reticent.systems.embedding.fitted import embedding_of
+from reticent.systems.input_rows import input_rows
 from reticent.systems.posthoc.calibration import noise_adder
 from reticent.training.embedder import Embedder
 from reticent.training.heads import HeadConfig, train_head
@@ -147,7 +148,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             InvalidInput, InvalidParameter: rows or settings do not fit. Nothing is trained then.
         """
         self._check_settings()
-        inputs, shape = check_pictures(X, name="X")
+        inputs, shape = input_rows(X)
         classes, codes = class_labels(y, len(inputs))
         seed = training_seed(self.random_state)
         with torch.random.fork_rng(devices=[]):
@@ -333,7 +334,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     def checked(self, X: npt.ArrayLike) -> Array:
         """Return rows as numbers, shape (n, features)."""
         self._check_fitted()
-        inputs, _ = check_pictures(X, name="X")
+        inputs, _ = input_rows(X)
         if inputs.shape[1] != self.n_features_in_:
             raise InvalidInput(f"X: expected {self.n_features_in_} features, got {inputs.shape[1]}")
         return inputs

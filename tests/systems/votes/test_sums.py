@@ -154,7 +154,7 @@ def test_a_contribution_beyond_its_clip_is_caught(monkeypatch: pytest.MonkeyPatc
 def test_a_mean_over_the_private_number_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     class Private(descent.NoisyCount):
         def add(self, noisy: Any) -> None:
-            self.value = float(size)
+            self.records = float(size)
 
     monkeypatch.setattr(descent, "NoisyCount", Private)
     found = []

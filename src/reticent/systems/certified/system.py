@@ -45,11 +45,11 @@ from reticent.systems.class_labels import restored_labels
 from reticent.systems.embedding import (
     Embedding,
     IdentityEmbedding,
-    check_pictures,
     check_sizes,
 )
 from reticent.systems.embedding.public_start import PublicStartEmbedding
 from reticent.systems.features import Features, numbers_of, rows_to_fit
+from reticent.systems.input_rows import input_rows
 from reticent.systems.public_reference import PublicReference
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
 from reticent.systems.releasing_system import ReleasingSystem, class_names
@@ -141,13 +141,13 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         shaping = self._shaping
         records, public_X, columns = rows_to_fit(self, shaping, X, public_X)
         data_set = data_set_name(self.data_set)
-        inputs, shape = check_pictures(records, name="X", records=True)
+        inputs, shape = input_rows(records, records=True)
         classes, labels = record_labels(y, len(inputs), self.classes)
         if (public_X is None) != (public_y is None):
             raise InvalidInput("public_X and public_y: expected both or neither")
         public = None
         if public_X is not None:
-            rows, rows_shape = check_pictures(public_X, name="public_X")
+            rows, rows_shape = input_rows(public_X, name="public_X")
             if rows_shape != shape or not len(rows):
                 raise InvalidInput(
                     f"public_X: expected rows of shape {shape}, at least one, got {rows_shape}"

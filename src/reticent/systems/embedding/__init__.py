@@ -10,7 +10,6 @@ from reticent.core.arrays import Arrays
 from reticent.systems.embedding.embedding import (
     Embedding,
     IdentityEmbedding,
-    check_pictures,
     domain_of,
 )
 from reticent.systems.embedding.restoring import check_sizes, restore
@@ -28,7 +27,6 @@ __all__ = [
     "Embedding",
     "IdentityEmbedding",
     "ModuleEmbedding",
-    "check_pictures",
     "check_sizes",
     "domain_of",
     "restore",
