@@ -34,8 +34,7 @@ from papers.seeded_command import (
     seeded_parser,
 )
 from papers.seeds import combined, with_error
-from reticent.published.as_coded import CODED_ROWS, CodedObfuscator
-from reticent.published.obfuscators import PUBLISHED_ROWS, PublishedObfuscator
+from reticent.published.obfuscators import CODED_ROWS, CodedObfuscator, PublishedObfuscator
 from reticent.published.posthoc import Switches
 from reticent.published.posthoc_encoder import PublishedPosthocEncoder
 from reticent.training.progress import Report, silent
@@ -196,7 +195,7 @@ def as_text(material: Material, row: str, seed: int) -> Results:
     """One row as the text says: right among all answers, and withheld, by reading and epsilon."""
     settings = settings_of(material.data)
     part = PublishedObfuscator(
-        *PUBLISHED_ROWS[row],
+        row=row,
         outputs=settings.published_outputs,
         hidden=settings.published_hidden,
         epochs=settings.published_epochs,

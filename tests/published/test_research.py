@@ -64,7 +64,7 @@ UNFITTED = {
         delta=0.05,
         radius=0.1,
         maximum_radius=2.0,
-        obfuscator=PublishedObfuscator("arl", outputs=2, hidden=(4,), epochs=2),
+        obfuscator=PublishedObfuscator(row="ARL", outputs=2, hidden=(4,), epochs=2),
         random_state=0,
     ),
     "posthoc, code": PublishedPosthocEncoder(

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reticent.published.as_coded import CodedObfuscator
     from reticent.published.certified import (
         GlobalSensitivityResponse,
         PublishedCertifiedClassifier,
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
         SmoothCauchy,
         published_vote_distances,
     )
-    from reticent.published.obfuscators import PublishedObfuscator
+    from reticent.published.obfuscators import CodedObfuscator, PublishedObfuscator
     from reticent.published.posthoc import PublishedPosthoc, Switches
     from reticent.published.posthoc_encoder import PublishedPosthocEncoder
     from reticent.published.power import PublishedPowerEncoder
@@ -39,7 +38,6 @@ else:
     __getattr__ = lazy_names(
         __name__,
         {
-            "reticent.published.as_coded": ("CodedObfuscator",),
             "reticent.published.certified": (
                 "GlobalSensitivityResponse",
                 "PublishedCertifiedClassifier",
@@ -47,7 +45,7 @@ else:
                 "SmoothCauchy",
                 "published_vote_distances",
             ),
-            "reticent.published.obfuscators": ("PublishedObfuscator",),
+            "reticent.published.obfuscators": ("CodedObfuscator", "PublishedObfuscator"),
             "reticent.published.posthoc": ("PublishedPosthoc", "Switches"),
             "reticent.published.posthoc_encoder": ("PublishedPosthocEncoder",),
             "reticent.published.power": ("PublishedPowerEncoder",),

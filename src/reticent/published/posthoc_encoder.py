@@ -26,8 +26,7 @@ from reticent.lipschitz import LayeredBound, stability_radius
 from reticent.networks import Network, from_torch
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler
-from reticent.published.as_coded import CodedObfuscator
-from reticent.published.obfuscators import PublishedObfuscator
+from reticent.published.obfuscators import CodedObfuscator, PublishedObfuscator
 from reticent.published.posthoc import PublishedPosthoc, Switches
 from reticent.published.research import Account, Answers, PublishedSystem, WorstPair, accuracy
 from reticent.release.bundle import Bundle
