@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     from reticent.published.posthoc_encoder import PublishedPosthocEncoder
     from reticent.published.power import PublishedPowerEncoder
     from reticent.published.power_network import PowerConfig
-    from reticent.published.printed import AsPrinted
     from reticent.published.private_knn import (
         PublishedPrivateKNN,
         asymptotic_total,
         data_dependent_label_rdp,
         data_dependent_screening_rdp,
     )
-    from reticent.published.research import PublishedSystem, load_research
+    from reticent.published.research import AsPrinted, PublishedSystem, load_research
 else:
     from reticent.core.lazy import lazy_names
 
@@ -50,14 +49,13 @@ else:
             "reticent.published.posthoc_encoder": ("PublishedPosthocEncoder",),
             "reticent.published.power": ("PublishedPowerEncoder",),
             "reticent.published.power_network": ("PowerConfig",),
-            "reticent.published.printed": ("AsPrinted",),
             "reticent.published.private_knn": (
                 "PublishedPrivateKNN",
                 "asymptotic_total",
                 "data_dependent_label_rdp",
                 "data_dependent_screening_rdp",
             ),
-            "reticent.published.research": ("PublishedSystem", "load_research"),
+            "reticent.published.research": ("AsPrinted", "PublishedSystem", "load_research"),
         },
     )
 

@@ -35,7 +35,7 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeKind
 from reticent.core.settings import Group
 from reticent.noise import Grid, Sampler
-from reticent.published.printed import AsPrinted
+from reticent.published.research import AsPrinted
 
 
 @dataclass(frozen=True, kw_only=True)
