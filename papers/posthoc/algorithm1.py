@@ -74,7 +74,7 @@ TYPED = {
 """Proposals as typed in the public code, in the order of the table's rows."""
 
 READINGS = {
-    "as printed (Algorithm 1)": Switches.printed(),
+    "as printed (Algorithm 1)": Switches(),
     "as the text says (section 4)": Switches.text(),
     "text, noise of P R / epsilon": replace(Switches.text(), noise_covers="P R"),
     "repaired": Switches.repaired(),

@@ -185,7 +185,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         if not hasattr(self, "_points"):
             raise InvalidInput("settle: expected an encoder with its training rows; fit again")
         if isinstance(self.proposal, str):
-            local = self._bound().bound(self._points[:_PROPOSING], self.radius)
+            local = self.bound_.bound(self._points[:_PROPOSING], self.radius)
             self.proposal_ = float(local.mean() + 3.0 * local.std())
         else:
             self.proposal_ = float(self.proposal)
@@ -200,21 +200,8 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     def mechanism_(self) -> PublishedPosthoc:
         """The release of one vector."""
         self._check_fitted()
-        return PublishedPosthoc(
-            radius=self.radius,
-            maximum_radius=self.maximum_radius,
-            proposal=self.proposal_,
-            stated_epsilon=self.epsilon,
-            stated_delta=self.delta,
-            dimension=self.network_.output_dimension,
-            adjacency=self.stated_adjacency,
-            switches=self._switches,
-        )
-
-    @property
-    def within(self) -> Neighborhood:
-        """Points within the radius of each other, in the embedding."""
-        return self.stated_adjacency
+        size = self.network_.output_dimension
+        return self._mechanism(self.proposal_, size, self.stated_adjacency)
 
     @property
     @override
@@ -223,6 +210,8 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         return Neighborhood(
             Norm.LINF, self.radius, self.embedding_.space, self.embedding_.identity(self.domain_)
         )
+
+    within = stated_adjacency
 
     @override
     def stated(self) -> Account:
@@ -237,7 +226,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     @override
     def spent(self) -> Account:
         found = self.mechanism_
-        step = self.radius / _STEPS + self._bound().input_step
+        step = self.radius / _STEPS + self.bound_.input_step
         total = found.sound_epsilon(self.steepest_, tolerance=step)
         change = found.tested_change(tolerance=step) / found.test_unit
         return Account(
@@ -271,14 +260,14 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     def predict_released(self, answers: Answers) -> npt.NDArray[Any]:
         """Return the label of each answer, shape (n,). A withheld one gets the first label."""
         self._check_fitted()
-        logits = self.predictor_.forward(np.nan_to_num(answers.values))
-        return np.asarray(self.classes_[logits.argmax(axis=1)])
+        return self._labels(np.nan_to_num(answers.values))
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """Return labels without noise. Private."""
-        points = self.embed(X)
-        nothing = np.zeros(len(points), dtype=np.bool_)
-        return self.predict_released(Answers(self.network_.forward(points), nothing))
+        return self._labels(self.network_.forward(self.embed(X)))
+
+    def _labels(self, values: Array) -> npt.NDArray[Any]:
+        return np.asarray(self.classes_[self.predictor_.forward(values).argmax(axis=1)])
 
     def accuracy(self, X: npt.ArrayLike, y: npt.ArrayLike, *, seed: int) -> tuple[float, float]:
         """Return the share of right labels among all answers, and the share that is withheld."""
@@ -298,17 +287,22 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             )
         self.obfuscator.check()
         one_of(self.head, ("beside", "at the noise"), name="head")
-        if isinstance(self.proposal, str):
-            one_of(self.proposal, (MEAN_AND_DEVIATIONS,), name="proposal")
-        proposal = 1.0 if isinstance(self.proposal, str) else self.proposal
-        PublishedPosthoc(
+        given: Any = self.proposal
+        if isinstance(given, str):
+            one_of(given, (MEAN_AND_DEVIATIONS,), name="proposal")
+            given = 1.0
+        near = Neighborhood(Norm.LINF, positive(self.radius, name="radius"), "embedding")
+        self._mechanism(given, 1, near)
+
+    def _mechanism(self, proposal: float, dimension: int, near: Neighborhood) -> PublishedPosthoc:
+        return PublishedPosthoc(
             radius=self.radius,
             maximum_radius=self.maximum_radius,
             proposal=proposal,
             stated_epsilon=self.epsilon,
             stated_delta=self.delta,
-            dimension=1,
-            adjacency=Neighborhood(Norm.LINF, positive(self.radius, name="radius"), "embedding"),
+            dimension=dimension,
+            adjacency=near,
             switches=self._switches,
         )
 
@@ -316,10 +310,9 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     def bound_(self) -> LayeredBound:
         """The bound on the local constant, in the switches' output norm."""
         self._check_fitted()
-        return self._bound()
+        return self._bound(Norm(self._switches.output_norm))
 
-    def _bound(self, norm: Norm | None = None) -> LayeredBound:
-        output = Norm(self._switches.output_norm) if norm is None else norm
+    def _bound(self, output: Norm) -> LayeredBound:
         return LayeredBound(self.network_, domain=self.domain_, input_norm=Norm.LINF, output=output)
 
     def _finish(self) -> None:
@@ -347,7 +340,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         if self._switches.answers == "all":
             return np.zeros(len(points))
         return stability_radius(
-            self._bound(),
+            self.bound_,
             points,
             proposal=self.proposal_,
             max_radius=self.maximum_radius,

@@ -26,9 +26,9 @@ from reticent.published.density import KernelDensity, bandwidth
 from reticent.published.power_network import (
     PowerConfig,
     PowerNetwork,
+    PowerSteps,
     PowerTraining,
     per_sample_epsilon,
-    train_power,
 )
 from reticent.published.research import Account, Answers, PublishedSystem, WorstPair
 from reticent.release.bundle import Bundle
@@ -129,9 +129,9 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
         self.training_config_ = config
         rows, labels = rows[order], labels[order]
         centers = rows[:most].astype(np.float32)
-        self.density_ = KernelDensity(centers, factor * bandwidth(centers, rule="scott"))
+        self.density_ = KernelDensity(centers, factor * bandwidth(centers))
         with torch.random.fork_rng(devices=[]):
-            self.training_ = train_power(rows, labels, config, density=self.density_, report=report)
+            self.training_ = PowerSteps(rows, labels, config, density=self.density_).run(report)
         self.n_features_in_ = table.shape[1]
         self.serial_ = token_hex(16)
         return self
