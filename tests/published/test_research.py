@@ -253,6 +253,6 @@ def test_the_sign_of_the_code_helps_its_adversary() -> None:
         values = np.column_stack([values, np.ones(len(values))])
         rebuilt = values @ np.linalg.lstsq(values, points, rcond=None)[0]
         missed[sign] = float(((rebuilt - points) ** 2).mean())
-        right = part.predictor().forward(values[:, :4]).argmax(axis=1) == (points[:, 0] > 0)
+        right = part.predictor_.forward(values[:, :4]).argmax(axis=1) == (points[:, 0] > 0)
         assert right.mean() > 0.85
     assert missed["plus"] < 0.7 * missed["minus"]

@@ -354,7 +354,6 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
     def _content(self) -> tuple[dict[str, Any], Arrays]:
         inner = self.system_.bundle()
         own = {name: getattr(self, name) for name in self._own}
-        own["certified_at"] = list(self.certified_at)
         return {"own": own, "system": inner.settings}, inner.arrays
 
     @classmethod

@@ -79,11 +79,6 @@ class _Printed(Obfuscator):
         count(self.batch_size, name="batch_size")
         positive(self.learning_rate, name="learning_rate")
 
-    def predictor(self) -> nn.Sequential | Network:
-        """Return the classifier that the network was trained with, which saw no release's noise."""
-        self.network()
-        return self.predictor_
-
 
 @with_settings
 class PublishedObfuscator(_Printed):
@@ -112,7 +107,7 @@ class PublishedObfuscator(_Printed):
 
     Attributes:
         network_: the trained network.
-        predictor_: the classifier that it was trained with.
+        predictor_: the classifier that it was trained with, which saw no release's noise.
 
     Example:
         >>> points = np.random.default_rng(0).normal(size=(64, 2))
@@ -243,12 +238,10 @@ class CodedObfuscator(_Printed):
     Args:
         row: a name of ``CODED_ROWS``.
         sign: "plus" as coded, or "minus" as the text says.
-        hidden: widths of the hidden layers.
         outputs: number of released values.
         epochs: passes over the embeddings (the code: 50 to 300).
         batch_size: embeddings per step, at least 2.
-        learning_rate: the rate of Adam.
-        random_state: seed of training. None takes that of the estimator which it is a part of.
+        hidden, learning_rate, random_state: as for ``PublishedObfuscator``.
 
     Attributes:
         network_: the trained network.
@@ -259,7 +252,7 @@ class CodedObfuscator(_Printed):
         >>> points = rng.normal(size=(200, 2))
         >>> part = CodedObfuscator(row="ARL", outputs=2, hidden=(4,), epochs=1, random_state=0)
         >>> part = part.fit(points, (points[:, 0] > 0).astype(int), pictures=points)
-        >>> part.predictor().output_dimension
+        >>> part.predictor_.output_dimension
         2
 
     References:

@@ -15,7 +15,7 @@ from torch import nn
 from typing_extensions import override
 
 from reticent.core.arrays import Array, Arrays
-from reticent.core.checks import count, finite_array, one_of, positive
+from reticent.core.checks import counts, finite_array, one_of, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
@@ -34,6 +34,7 @@ from reticent.systems.class_labels import class_labels
 from reticent.systems.embedding import Embedding, check_pictures, domain_of, restore
 from reticent.systems.embedding.fitted import embedding_of
 from reticent.systems.posthoc.calibration import noise_adder
+from reticent.systems.value_models import plain_network
 from reticent.training.embedder import Embedder
 from reticent.training.heads import HeadConfig, train_head
 from reticent.training.parts.contract import fitted, resolved
@@ -169,7 +170,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         self.embedding_, self.classes_, self.input_shape_ = embedding, classes, shape
         self.n_features_in_, self.serial_ = inputs.shape[1], ""
         self.network_ = _network(trained.network(), points.shape[1])
-        self._beside = _network(trained.predictor(), self.network_.output_dimension)
+        self._beside = _network(trained.predictor_, self.network_.output_dimension)
         self._points, self._codes = points, codes
         return self.settle()
 
@@ -190,7 +191,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         else:
             self.proposal_ = float(self.proposal)
         self._pair = self._steepest_pair()
-        self._finish()
+        self.steepest_ = self._steepest()
         self.predictor_ = self._beside
         if self.head == "at the noise":
             self.predictor_ = self._noisy_head()
@@ -315,8 +316,8 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     def _bound(self, output: Norm) -> LayeredBound:
         return LayeredBound(self.network_, domain=self.domain_, input_norm=Norm.LINF, output=output)
 
-    def _finish(self) -> None:
-        self.steepest_ = float(self._bound(Norm.L1).global_bound())
+    def _steepest(self) -> float:
+        return float(self._bound(Norm.L1).global_bound())
 
     def embed(self, X: npt.ArrayLike) -> Array:
         """Return the points, shape (n, d), between which the radius is measured. Private."""
@@ -355,13 +356,12 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             signs = np.array(list(product((-1.0, 1.0), repeat=dimension)))
         else:
             signs = np.sign(np.random.default_rng(0).normal(size=(_MOST_CORNERS, dimension)))
-        start, best = self.network_.forward(points), np.zeros(self.network_.output_dimension)
+        start, found = self.network_.forward(points), []
         for sign in signs:
             moved = self.domain_.clip(points + self.radius * sign)
             change = self.network_.forward(moved) - start
-            found = change[np.abs(change).sum(axis=1).argmax()]
-            best = max(best, found, key=lambda each: float(np.abs(each).sum()))
-        return best
+            found.append(change[np.abs(change).sum(axis=1).argmax()])
+        return max(found, key=lambda each: float(np.abs(each).sum()))
 
     def _noisy_head(self) -> Network:
         config = HeadConfig(
@@ -370,12 +370,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         noise = noise_adder("laplace", self.mechanism_.scale)
         values = self.network_.forward(self._points)
         with torch.random.fork_rng(devices=[]):
-            head = train_head(values, self._codes, config, noise=noise)
-        scaled = nn.Linear(values.shape[1], values.shape[1]).double()
-        with torch.no_grad():
-            scaled.weight.copy_(torch.diag(1.0 / head.spread.double()))
-            scaled.bias.copy_(-head.center.double() / head.spread.double())
-        return _network(nn.Sequential(scaled, *head.network.double()), values.shape[1])
+            return plain_network(train_head(values, self._codes, config, noise=noise))
 
     @override
     def _content(self) -> tuple[dict[str, Any], Arrays]:
@@ -389,7 +384,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             "embedding": embedding,
             "network": network,
             "predictor": predictor,
-            "input_shape": list(self.input_shape_),
+            "input_shape": self.input_shape_,
         }
         box = {"domain.lower": self.domain_.lower, "domain.upper": self.domain_.upper}
         return settings, {**arrays, **weights, **more, **box, "pair": self._pair}
@@ -410,12 +405,10 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         found.domain_ = Box(arrays["domain.lower"], arrays["domain.upper"])
         if len(labels) != found.predictor_.output_dimension:
             raise InvalidInput("labels: expected one for each output of the predictor")
-        found.input_shape_ = tuple(
-            count(size, name="input_shape") for size in stored["input_shape"]
-        )
+        found.input_shape_ = counts(stored["input_shape"], name="input_shape")
         found.proposal_ = positive(stored["proposal"], name="proposal")
         found._pair = finite_array(arrays["pair"], name="pair", ndim=1)
-        found._finish()
+        found.steepest_ = found._steepest()
         return found
 
 
@@ -433,6 +426,5 @@ def _spread(part: Any, rows: Array) -> Array | None:
     if not isinstance(module, Embedder):
         return None
     with torch.no_grad():
-        return np.exp(
-            0.5 * module.posterior(torch.as_tensor(rows, dtype=torch.float32))[1].double().numpy()
-        )
+        _, logs = module.posterior(torch.as_tensor(rows, dtype=torch.float32))
+    return np.exp(0.5 * logs.double().numpy())

@@ -205,43 +205,30 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
     def _content(self) -> tuple[dict[str, Any], Arrays]:
         network, config = self.training_.network, self.training_config_
         settings = {
-            "epsilon": self.epsilon,
-            "alpha": self.alpha,
-            "bandwidth_factor": self.bandwidth_factor,
+            **{name: getattr(self, name) for name in _NUMBERS},
             "schema": self.schema.to_dict(),
-            "training": {
-                **asdict(config),
-                **{name: list(getattr(config, name)) for name in _WIDTHS},
-            },
+            "training": asdict(config),
             "bandwidth": self.density_.bandwidth,
         }
-        arrays = {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
-        return settings, {**arrays, "centers": self.density_.centers}
+        weights = {name: value.numpy() for name, value in network.state_dict().items()}
+        return settings, {**weights, "centers": self.density_.centers}
 
     @classmethod
     @override
     def _restored(cls, bundle: Bundle, labels: npt.NDArray[Any]) -> Self:
-        stored, arrays = bundle.settings, bundle.arrays
+        stored, arrays = bundle.settings, dict(bundle.arrays)
         schema = TabularSchema.from_dict(stored["schema"])
-        training = dict(stored["training"])
-        training |= {name: tuple(training[name]) for name in _WIDTHS}
-        config = PowerConfig(**training)
-        found = cls(
-            **{name: stored[name] for name in ("epsilon", "alpha", "bandwidth_factor")},
-            schema=schema,
-            training=config,
-        )
+        config = PowerConfig(**stored["training"])
+        numbers = {name: stored[name] for name in _NUMBERS}
+        found = cls(**numbers, schema=schema, training=config)
+        centers = arrays.pop("centers")
         network = PowerNetwork(schema.dimension, config.hidden, config.power)
         network.load_state_dict(
-            {
-                name.removeprefix("network."): torch.from_numpy(array.copy())
-                for name, array in arrays.items()
-                if name.startswith("network.")
-            }
+            {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
         )
         found.training_ = PowerTraining(network.eval(), torch.nn.Sequential(), (), ())
         found.training_config_ = config
-        found.density_ = KernelDensity(arrays["centers"], stored["bandwidth"])
+        found.density_ = KernelDensity(centers, stored["bandwidth"])
         return found
 
     @override
@@ -263,4 +250,4 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
         return tags
 
 
-_WIDTHS = ("hidden", "utility_hidden")
+_NUMBERS = ("epsilon", "alpha", "bandwidth_factor")

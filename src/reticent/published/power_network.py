@@ -19,7 +19,7 @@ from torch import nn
 from torch.nn import functional
 
 from reticent.core.arrays import Array
-from reticent.core.checks import count, finite_array, positive, probability
+from reticent.core.checks import count, counts, finite_array, positive, probability
 from reticent.core.errors import InvalidInput
 from reticent.published.density import KernelDensity
 from reticent.training.networks import labelled, relu_network
@@ -61,10 +61,10 @@ class PowerConfig:
             count(getattr(self, name), name=name)
         for name in ("weight", "learning_rate"):
             positive(getattr(self, name), name=name)
+        for name in ("hidden", "utility_hidden"):
+            object.__setattr__(self, name, counts(getattr(self, name), name=name))
         if not self.hidden:
             raise InvalidInput("hidden: expected at least one width")
-        for width in (*self.hidden, *self.utility_hidden):
-            count(width, name="hidden")
 
 
 class PowerNetwork(nn.Module):
