@@ -49,9 +49,8 @@ class SmoothCauchy(AsPrinted, BinaryResponse):
     = 1/2 - arctan(epsilon exp(epsilon k / 6) / 12) / pi, with an exact coin.
 
     *Differs from the paper.* The paper certifies a sparse set of distances and takes the largest
-    that holds. That is an upper bound on the smooth sensitivity, but not a smooth one: a stable
-    distance of 20 can stand next to one of 5. The *index* in the set changes by at most 1 between
-    neighbours, and repairs it.
+    that holds. That bounds the smooth sensitivity, but not smoothly: 20 can stand next to 5. The
+    *index* in the set changes by at most 1 between neighbours, and repairs it.
 
     Attributes:
         certified_at: increasing distances at which stability is looked at, each at least 1. () for
@@ -61,9 +60,8 @@ class SmoothCauchy(AsPrinted, BinaryResponse):
 
     Example:
         >>> from reticent.core import AddRemove
-        >>> SmoothCauchy(epsilon=1.0, adjacency=AddRemove(1)).flip_probabilities([0, 20, 40]).round(
-        ...     4
-        ... ).tolist()
+        >>> response = SmoothCauchy(epsilon=1.0, adjacency=AddRemove(1))
+        >>> response.flip_probabilities([0, 20, 40]).round(4).tolist()
         [0.4735, 0.1288, 0.0049]
 
     Utility:
@@ -120,10 +118,8 @@ class SmoothCauchy(AsPrinted, BinaryResponse):
         if not self.certified_at:
             return level
         place = np.searchsorted(self.certified_at, level, side="right")
-        return np.asarray(
-            place if self.credit == "index" else np.array([0, *self.certified_at])[place],
-            dtype=np.int64,
-        )
+        counted = [0, *self.certified_at]
+        return np.array(range(len(counted)) if self.credit == "index" else counted)[place]
 
     @override
     def flip_probabilities(self, levels: npt.ArrayLike) -> Array:
@@ -145,9 +141,8 @@ class GlobalSensitivityResponse(BinaryResponse):
 
     Example:
         >>> from reticent.core import AddRemove
-        >>> GlobalSensitivityResponse(epsilon=2.0, adjacency=AddRemove(1)).flip_probabilities(
-        ...     [0, 9]
-        ... ).round(4).tolist()
+        >>> response = GlobalSensitivityResponse(epsilon=2.0, adjacency=AddRemove(1))
+        >>> response.flip_probabilities([0, 9]).round(4).tolist()
         [0.1839, 0.1839]
 
     Utility:
@@ -191,11 +186,8 @@ def published_vote_distances(labels: npt.ArrayLike, distances: npt.ArrayLike) ->
 
     Example:
         >>> distances = [[100]] * 8 + [[0]]
-        >>> (
-        ...     published_vote_distances([[1]] * 8 + [[0]], distances),
-        ...     published_vote_distances([[1]] * 9, distances),
-        ... )
-        (array([303]), array([404]))
+        >>> [published_vote_distances([[1]] * 8 + [last], distances) for last in ([0], [1])]
+        [array([303]), array([404])]
 
     Runtime:
         O(m log m) a query: 0.4 microseconds for 50 members on one core (benchmarks/runtimes.py).
@@ -359,11 +351,11 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
     @classmethod
     @override
     def _restored(cls, bundle: Bundle, labels: npt.NDArray[Any]) -> Self:
-        own, kind = dict(bundle.settings["own"]), cls._kind
-        own["certified_at"] = tuple(own["certified_at"])
-        stored = Bundle(kind.__name__, bundle.settings["system"], bundle.arrays, "", bundle.serial)
-        system = kind._of_bundle(stored)
-        found = cls(**own, **{name: getattr(system, name) for name in cls._shared})
+        kind, settings = cls._kind.__name__, bundle.settings
+        stored = Bundle(kind, settings["system"], bundle.arrays, "", bundle.serial)
+        system = cls._kind._of_bundle(stored)
+        shared = {name: getattr(system, name) for name in cls._shared}
+        found = cls(**settings["own"], **shared)
         found.system_ = system
         return found
 

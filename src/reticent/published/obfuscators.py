@@ -19,7 +19,7 @@ from torch.nn import functional
 from typing_extensions import override
 
 from reticent.core.arrays import Array
-from reticent.core.checks import count, counts, finite_array, one_of, positive, probability
+from reticent.core.checks import count, counts, finite_array, one_of, probability
 from reticent.core.errors import InvalidInput
 from reticent.core.settings import learned, with_settings
 from reticent.networks import Network, affine_chain
@@ -75,9 +75,11 @@ class _Printed(Obfuscator):
         one_of(self.sign, ("minus", "plus"), name="sign")
         self._sizes()
         counts(self.hidden, name="hidden")
-        count(self.epochs, name="epochs")
-        count(self.batch_size, name="batch_size")
-        positive(self.learning_rate, name="learning_rate")
+        self._config()
+
+    def _config(self) -> TrainingConfig:
+        passes, rate = self.epochs, self.learning_rate
+        return TrainingConfig(epochs=passes, batch_size=self.batch_size, learning_rate=rate)
 
 
 @with_settings
@@ -152,9 +154,6 @@ class PublishedObfuscator(_Printed):
         self.check()
         points, targets, classes = labelled(X, y)
         outputs, terms = self._size(), self.row.split("-")
-        config = TrainingConfig(
-            epochs=self.epochs, batch_size=self.batch_size, learning_rate=self.learning_rate
-        )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_of(self.random_state))
             network = relu_network([points.shape[1], *self.hidden, outputs])
@@ -173,7 +172,7 @@ class PublishedObfuscator(_Printed):
             minimise(
                 loss,
                 [*network.parameters(), *classifier.parameters()],
-                config,
+                self._config(),
                 rows=len(points),
                 decay=False,
                 stage=f"obfuscator {self.row}",

@@ -92,8 +92,7 @@ class PublishedPosthoc(AsPrinted):
     """Algorithm 1 of the posthoc papers, flaw by flaw.
 
     **Guarantee.** None: ``guarantee.kind`` is "no differential privacy", and a ledger refuses it.
-    The numbers that the papers state are kept in ``stated_epsilon`` (their row label) and
-    ``claimed_epsilon`` (their Theorem 4.4: 2 epsilon).
+    Its numbers are those of the papers' Theorem 4.4. ``stated_epsilon`` is their row label.
 
     Attributes:
         radius: R, largest distance of two neighbours, above 0.
@@ -146,21 +145,12 @@ class PublishedPosthoc(AsPrinted):
             )
 
     @property
-    def claimed_epsilon(self) -> float:
-        """The epsilon that the papers' theorem adds up to: 2 epsilon."""
-        return 2.0 * self.stated_epsilon
-
-    @property
-    def claimed_delta(self) -> float:
-        """The delta that the papers' theorem states: delta / 2."""
-        return 0.5 * self.stated_delta
-
-    @property
     def guarantee(self) -> Guarantee:
-        """The papers' numbers, of kind "no differential privacy"."""
-        return Guarantee(
-            self.claimed_epsilon, self.claimed_delta, self.adjacency, GuaranteeKind.NO_PRIVACY
-        )
+        """What the papers' theorem adds up to, 2 epsilon and delta / 2, of kind "no differential
+        privacy".
+        """
+        claimed = 2.0 * self.stated_epsilon, 0.5 * self.stated_delta
+        return Guarantee(*claimed, self.adjacency, GuaranteeKind.NO_PRIVACY)
 
     @property
     def scale(self) -> float:

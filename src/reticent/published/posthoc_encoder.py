@@ -15,11 +15,10 @@ from torch import nn
 from typing_extensions import override
 
 from reticent.core.arrays import Array, Arrays
-from reticent.core.checks import counts, finite_array, one_of, positive
+from reticent.core.checks import finite_array, one_of, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
-from reticent.core.regions import Box
 from reticent.core.seeds import training_seed
 from reticent.core.settings import a_part, learned, with_settings
 from reticent.lipschitz import LayeredBound, stability_radius
@@ -31,9 +30,10 @@ from reticent.published.posthoc import PublishedPosthoc, Switches
 from reticent.published.research import Account, Answers, PublishedSystem, WorstPair
 from reticent.release.bundle import Bundle
 from reticent.systems.class_labels import class_labels
-from reticent.systems.embedding import Embedding, check_pictures, domain_of, restore
+from reticent.systems.embedding import check_pictures, domain_of
 from reticent.systems.embedding.fitted import embedding_of
 from reticent.systems.posthoc.calibration import noise_adder
+from reticent.systems.power.code_inputs import EmbeddedPoints, restored_inputs
 from reticent.systems.value_models import plain_network
 from reticent.training.embedder import Embedder
 from reticent.training.heads import HeadConfig, train_head
@@ -114,13 +114,11 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     head: Literal["beside", "at the noise"] = "beside"
     random_state: int | np.random.RandomState | None = None
 
-    embedding_: Embedding = learned()
-    domain_: Box = learned()
+    inputs_: EmbeddedPoints = learned()
     network_: Network = learned()
     predictor_: Network = learned()
     proposal_: float = learned()
     steepest_: float = learned()
-    input_shape_: tuple[int, ...] = learned()
 
     name: ClassVar[str] = "posthoc release, as published"
     source: ClassVar[str] = "Singh, Vepakomma, Sharma and Raskar (2023), NeurIPS"
@@ -156,8 +154,8 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             made: Any = fitted(part, rows, codes, seed=seed, report=silent)
             embedding = embedding_of(made, inputs, shape, name="")
             points = embedding.compute(np.clip(inputs, embedding.lower, embedding.upper))
-            self.domain_ = domain_of(points, margin=self.radius)
-            points = self.domain_.clip(points)
+            self.inputs_ = EmbeddedPoints(embedding, domain_of(points, margin=self.radius), shape)
+            points = self.inputs_.clip(points)
             trained = clone(self.obfuscator)
             if trained.random_state is None:
                 trained.set_params(random_state=seed)
@@ -167,8 +165,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
                 widths = _spread(made, rows) if spread is None else spread
                 more = {"pictures": seen, "spread": widths}
             trained.fit(points, codes, **more)
-        self.embedding_, self.classes_, self.input_shape_ = embedding, classes, shape
-        self.n_features_in_, self.serial_ = inputs.shape[1], ""
+        self.classes_, self.n_features_in_, self.serial_ = classes, inputs.shape[1], ""
         self.network_ = _network(trained.network(), points.shape[1])
         self._beside = _network(trained.predictor_, self.network_.output_dimension)
         self._points, self._codes = points, codes
@@ -208,18 +205,21 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     @override
     def stated_adjacency(self) -> Neighborhood:
         """Points within the radius of each other, in the embedding."""
-        return Neighborhood(
-            Norm.LINF, self.radius, self.embedding_.space, self.embedding_.identity(self.domain_)
-        )
+        return self.inputs_.within(Norm.LINF, self.radius)
 
     within = stated_adjacency
 
+    @property
+    def input_shape_(self) -> tuple[int, ...]:
+        """The shape of one input."""
+        return self.inputs_.shape
+
     @override
     def stated(self) -> Account:
-        found = self.mechanism_
+        found = self.mechanism_.guarantee
         return Account(
-            epsilon=found.claimed_epsilon,
-            delta=found.claimed_delta,
+            epsilon=found.epsilon,
+            delta=found.delta,
             reason=f"For l-infinity distance {self.radius:g} of the embedding, by theorem 4.4. "
             f"The tables name it epsilon {self.epsilon:g}.",
         )
@@ -248,7 +248,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
     def radii(self, X: npt.ArrayLike) -> Array:
         """Return the stability radius of each row, shape (n,). As private as the row."""
-        return self._radii(self.embed(X))
+        return self.before_noise(self.embed(X))[1]
 
     @override
     def answer(self, X: npt.ArrayLike, *, sampler: Sampler) -> Answers:
@@ -256,7 +256,16 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
     def before_noise(self, points: Array) -> tuple[Array, Array]:
         """Return outputs, shape (n, m), and stability radii, shape (n,), of points. Private."""
-        return self.network_.forward(points), self._radii(points)
+        radii = np.zeros(len(points))
+        if self._switches.answers == "tested":
+            radii = stability_radius(
+                self.bound_,
+                points,
+                proposal=self.proposal_,
+                max_radius=self.maximum_radius,
+                tolerance=self.radius / _STEPS,
+            )
+        return self.network_.forward(points), radii
 
     def predict_released(self, answers: Answers) -> npt.NDArray[Any]:
         """Return the label of each answer, shape (n,). A withheld one gets the first label."""
@@ -314,7 +323,8 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         return self._bound(Norm(self._switches.output_norm))
 
     def _bound(self, output: Norm) -> LayeredBound:
-        return LayeredBound(self.network_, domain=self.domain_, input_norm=Norm.LINF, output=output)
+        box = self.inputs_.box
+        return LayeredBound(self.network_, domain=box, input_norm=Norm.LINF, output=output)
 
     def _steepest(self) -> float:
         return float(self._bound(Norm.L1).global_bound())
@@ -334,19 +344,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
     def points(self, inputs: Array) -> Array:
         """Return the points of checked rows, shape (n, d), in the public box. Private."""
-        found = self.embedding_
-        return self.domain_.clip(found.compute(np.clip(inputs, found.lower, found.upper)))
-
-    def _radii(self, points: Array) -> Array:
-        if self._switches.answers == "all":
-            return np.zeros(len(points))
-        return stability_radius(
-            self.bound_,
-            points,
-            proposal=self.proposal_,
-            max_radius=self.maximum_radius,
-            tolerance=self.radius / _STEPS,
-        )
+        return self.inputs_.clip(self.inputs_.embedding.embed(inputs))
 
     def _steepest_pair(self) -> Array:
         """Return the change of outputs, shape (m,), at the steepest corner step that was found."""
@@ -358,7 +356,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             signs = np.sign(np.random.default_rng(0).normal(size=(_MOST_CORNERS, dimension)))
         start, found = self.network_.forward(points), []
         for sign in signs:
-            moved = self.domain_.clip(points + self.radius * sign)
+            moved = self.inputs_.clip(points + self.radius * sign)
             change = self.network_.forward(moved) - start
             found.append(change[np.abs(change).sum(axis=1).argmax()])
         return max(found, key=lambda each: float(np.abs(each).sum()))
@@ -374,20 +372,18 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
     @override
     def _content(self) -> tuple[dict[str, Any], Arrays]:
-        embedding, arrays = self.embedding_.describe()
+        inputs, arrays = self.inputs_.describe()
         network, weights = describe(self.network_, "released")
         predictor, more = describe(self.predictor_, "predictor")
         settings = {
             **{name: getattr(self, name) for name in _NUMBERS},
             "switches": asdict(self._switches),
             "proposal": self.proposal_,
-            "embedding": embedding,
+            "inputs": inputs,
             "network": network,
             "predictor": predictor,
-            "input_shape": self.input_shape_,
         }
-        box = {"domain.lower": self.domain_.lower, "domain.upper": self.domain_.upper}
-        return settings, {**arrays, **weights, **more, **box, "pair": self._pair}
+        return settings, {**arrays, **weights, **more, "pair": self._pair}
 
     @classmethod
     @override
@@ -399,13 +395,14 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             switches=Switches(**stored["switches"]),
             proposal=stored["proposal"],
         )
-        found.embedding_ = restore(stored["embedding"], arrays, None)
+        inputs = restored_inputs(stored["inputs"], arrays, None)
+        if not isinstance(inputs, EmbeddedPoints):
+            raise InvalidInput("inputs: expected those of arrays")
+        found.inputs_ = inputs
         found.network_ = rebuild(stored["network"], arrays, "released")
         found.predictor_ = rebuild(stored["predictor"], arrays, "predictor")
-        found.domain_ = Box(arrays["domain.lower"], arrays["domain.upper"])
         if len(labels) != found.predictor_.output_dimension:
             raise InvalidInput("labels: expected one for each output of the predictor")
-        found.input_shape_ = counts(stored["input_shape"], name="input_shape")
         found.proposal_ = positive(stored["proposal"], name="proposal")
         found._pair = finite_array(arrays["pair"], name="pair", ndim=1)
         found.steepest_ = found._steepest()

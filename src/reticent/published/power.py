@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from typing_extensions import override
 
 from reticent.core.arrays import Array, Arrays
@@ -38,7 +37,7 @@ from reticent.training.progress import Report, silent
 
 
 @with_settings
-class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PublishedSystem):
+class PublishedPowerEncoder(PublishedSystem):
     """Algorithm 1 of the Power Mechanism paper, whose epsilon is a score of the population's
     density.
 
@@ -54,9 +53,8 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
         schema: the public description of rows.
         training: settings of the encoder. None for the paper's.
         bandwidth_factor: multiple of Scott's bandwidth, above 0. In 30 columns that bandwidth is
-            far below the distance of two rows, so a new row's score is above 10 and everything is
-            withheld at epsilon 1. With a factor of 10 nearly every row of breast cancer is
-            answered.
+            far below the distance of two rows, and everything is withheld at epsilon 1. A factor of
+            10 answers nearly every row of breast cancer.
         density_rows: the largest number of training rows that become centers of the density
             estimate, from 2.
         random_state: seed of training.
@@ -71,11 +69,8 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
         >>> encoder = PublishedPowerEncoder(
-        ...     epsilon=4.0,
-        ...     alpha=0.05,
-        ...     schema=TabularSchema.numbers(4, 0.0, 8.0),
-        ...     training=PowerConfig(steps=2),
-        ...     random_state=0,
+        ...     epsilon=4.0, alpha=0.05, schema=TabularSchema.numbers(4, 0.0, 8.0),
+        ...     training=PowerConfig(steps=2), random_state=0,
         ... ).fit(X, y)
         >>> encoder.transform(X).shape, encoder.guarantee.kind.value
         ((150, 4), 'no differential privacy')
@@ -137,10 +132,7 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
         return self
 
     def transform(self, X: npt.ArrayLike) -> Array:
-        """Return embeddings, shape (n, d), with NaN in the rows whose score is above ``epsilon``.
-
-        Nothing about them is random.
-        """
+        """Return embeddings, shape (n, d), with NaN in rows whose score is above ``epsilon``."""
         return self.released(self.checked(X))
 
     def points(self, rows: Array) -> Array:
@@ -239,15 +231,6 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
 
     def _scores(self, rows: Array) -> Array:
         return per_sample_epsilon(self.training_.network, self.density_, rows, alpha=self.alpha)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.training_.network.dimension
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
 
 _NUMBERS = ("epsilon", "alpha", "bandwidth_factor")

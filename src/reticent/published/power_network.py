@@ -8,7 +8,9 @@ z is certain (docs/power.md).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -100,9 +102,14 @@ class PowerNetwork(nn.Module):
             features = rows
             for layer in self.layers:
                 features = torch.tanh(layer(features))
-            turned = torch.einsum("kij,bj->bik", self.directions, rows)
-            rows = rows @ self.matrix.T + (turned @ features[:, :, None])[:, :, 0]
+            rows, _ = self._image(rows, features)
         return rows
+
+    def _image(
+        self, rows: torch.Tensor, features: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        turned = torch.einsum("kij,bj->bik", self.directions, rows)
+        return rows @ self.matrix.T + (turned @ features[:, :, None])[:, :, 0], turned
 
     def step(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return g(w), one application, shape (n, d), and its Jacobian, shape (n, d, d), at rows w.
@@ -115,17 +122,12 @@ class PowerNetwork(nn.Module):
         for layer in self.layers:
             features = torch.tanh(layer(features))
             slopes = (1.0 - features.square())[:, :, None] * (layer.weight @ slopes)
-        turned = torch.einsum("kij,bj->bik", self.directions, rows)
-        image = rows @ self.matrix.T + (turned @ features[:, :, None])[:, :, 0]
-        jacobian = (
-            self.matrix + torch.einsum("bk,kij->bij", features, self.directions) + turned @ slopes
-        )
-        return image, jacobian
+        image, turned = self._image(rows, features)
+        own = torch.einsum("bk,kij->bij", features, self.directions)
+        return image, self.matrix + own + turned @ slopes
 
     def jacobians(self, rows: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """Return G(x), shape (n, d), and the Jacobian of every application, each of shape
-        (n, d, d).
-        """
+        """Return G(x), shape (n, d), and every application's Jacobian, shape (n, d, d) each."""
         parts = []
         for _ in range(self.power):
             rows, jacobian = self.step(rows)
@@ -134,13 +136,8 @@ class PowerNetwork(nn.Module):
 
     def embed(self, rows: npt.ArrayLike) -> Array:
         """Return embeddings, shape (n, d), float64, of a whole array of rows, without gradients."""
-        points = finite_array(rows, name="rows", ndim=2, columns=self.dimension)
-        kind = self.matrix.dtype
         with torch.no_grad():
-            parts = [
-                self(torch.from_numpy(part).to(kind)).double().numpy() for part in _parts(points)
-            ]
-        return np.concatenate(parts)
+            return _in_blocks(self, rows, self)
 
 
 def log_det_gradient(
@@ -170,14 +167,16 @@ def log_det_gradient(
 
 def log_det_gradients(network: PowerNetwork, rows: npt.ArrayLike) -> Array:
     """Return ``log_det_gradient`` of a whole array, in blocks, shape (n, d), float64."""
+    return _in_blocks(network, rows, partial(log_det_gradient, network))
+
+
+def _in_blocks(
+    network: PowerNetwork, rows: npt.ArrayLike, function: Callable[[torch.Tensor], torch.Tensor]
+) -> Array:
     points = finite_array(rows, name="rows", ndim=2, columns=network.dimension)
-    kind = network.matrix.dtype
-    return np.concatenate(
-        [
-            log_det_gradient(network, torch.from_numpy(part).to(kind)).double().numpy()
-            for part in _parts(points)
-        ]
-    )
+    starts, kind = range(0, len(points), _ROWS_AT_ONCE), network.matrix.dtype
+    parts = (torch.from_numpy(points[start : start + _ROWS_AT_ONCE]).to(kind) for start in starts)
+    return np.concatenate([function(part).double().numpy() for part in parts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,7 +310,3 @@ def per_sample_epsilon(
     upper = np.linalg.norm(inner / (1.0 + wide) - slope, axis=1)
     epsilon[defined] = np.maximum(lower, upper) + 0.5 * scores.shape[1] * reach[defined]
     return epsilon
-
-
-def _parts(points: Array) -> list[Array]:
-    return [points[start : start + _ROWS_AT_ONCE] for start in range(0, len(points), _ROWS_AT_ONCE)]

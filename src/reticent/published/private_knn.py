@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from reticent.accounting import PrivateKnnSteps, private_knn_total
 from reticent.accounting.screening import ScreeningDpEvent, largest_divergence, screening_pairs
-from reticent.core.arrays import Array, Arrays
+from reticent.core.arrays import Array, Arrays, Integers
 from reticent.core.checks import finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import AddRemove
@@ -144,14 +144,17 @@ class AsymptoticTotal:
     Attributes:
         epsilon: 20 gamma sqrt(log(1 / delta)) (sqrt(m) / sigma_1 + sqrt(answered) / sigma_2).
         exact: the sum that its proof bounds by this, before the last step.
-        applies: True if all conditions of the theorem hold.
-        failing: conditions that do not, as text.
+        failing: conditions of the theorem that do not hold, as text.
     """
 
     epsilon: float
     exact: float
-    applies: bool
     failing: tuple[str, ...]
+
+    @property
+    def applies(self) -> bool:
+        """True if all conditions of the theorem hold."""
+        return not self.failing
 
 
 def asymptotic_total(steps: PrivateKnnSteps, *, delta: float) -> AsymptoticTotal:
@@ -195,12 +198,10 @@ def asymptotic_total(steps: PrivateKnnSteps, *, delta: float) -> AsymptoticTotal
         "answers <= sigma_2^2 log(1/delta) / (6 gamma^2)": answered
         <= second**2 * log / (6 * rate**2),
     }
-    failing = tuple(text for text, holds in conditions.items() if not holds)
     return AsymptoticTotal(
         epsilon=20.0 * rate * math.sqrt(log) * reach,
         exact=spent + 2.0 * math.sqrt(log * spent),
-        applies=not failing,
-        failing=failing,
+        failing=tuple(text for text, holds in conditions.items() if not holds),
     )
 
 
@@ -310,10 +311,8 @@ class PublishedPrivateKNN(ClassifierMixin, PublishedSystem):
     def stated(self) -> Account:
         steps = self.steps
         printed = private_knn_total(replace(steps, shared_subsample=False), delta=self.delta)
-        words = (
-            f"For {steps.queries} queries and {steps.answers} answers together, each step "
-            "amplified by itself."
-        )
+        asked = f"{steps.queries} queries and {steps.answers} answers"
+        words = f"For {asked} together, each step amplified by itself."
         if steps.sigma_screening is not None:
             limit = asymptotic_total(steps, delta=self.delta)
             holds = "holds" if limit.applies else f"does not apply ({', '.join(limit.failing)})"
@@ -406,18 +405,19 @@ def _loss_of_one_more(steps: PrivateKnnSteps) -> float:
 
 def _outcomes(steps: PrivateKnnSteps, first: int, second: int) -> Array:
     """Return the probabilities of label 0, label 1 and no answer at two counts of votes."""
-    reach = math.ceil(14 * steps.sigma_votes)
-    noise = np.exp(-0.5 * (np.arange(-reach, reach + 1) / steps.sigma_votes) ** 2)
-    noise /= noise.sum()
-    differences = np.convolve(noise, noise)  # of two noises, from -2 reach
-    lead = np.arange(-2 * reach, 2 * reach + 1) + first - second
+    values, noise = _law(steps.sigma_votes)
+    differences = np.convolve(noise, noise)  # of two noises, from twice the lowest
+    lead = np.arange(2 * values[0], 2 * values[-1] + 1) + first - second
     label = np.array([differences[lead >= 0].sum(), differences[lead < 0].sum()])
     passes = 1.0
     if steps.sigma_screening is not None and steps.threshold is not None:
-        width = math.ceil(14 * steps.sigma_screening)
-        steps_of = np.arange(-width, width + 1)
-        screening = np.exp(-0.5 * (steps_of / steps.sigma_screening) ** 2)
-        passes = float(
-            screening[max(first, second) + steps_of >= steps.threshold].sum() / screening.sum()
-        )
+        values, noise = _law(steps.sigma_screening)
+        passes = float(noise[max(first, second) + values >= steps.threshold].sum())
     return np.array([*(passes * label), 1 - passes])
+
+
+def _law(sigma: float) -> tuple[Integers, Array]:
+    """Return the values of discrete Gaussian noise, and their probabilities."""
+    values = np.arange(-math.ceil(14 * sigma), math.ceil(14 * sigma) + 1)
+    weights = np.exp(-0.5 * (values / sigma) ** 2)
+    return values, weights / weights.sum()

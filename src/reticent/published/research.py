@@ -35,19 +35,12 @@ class AsPrinted(Mechanism):
 
     A release books an event before it draws. This type has none to book, whatever ``guarantee``
     says, so no estimator can release by it and no ledger can be charged for it.
-
-    See Also:
-        reticent.mechanisms: the mechanisms that a release takes.
     """
 
     @property
     @override
     def event(self) -> NoReturn:
-        """No event.
-
-        Raises:
-            IncompatibleGuarantees: always.
-        """
+        """No event. Asking for one raises IncompatibleGuarantees."""
         raise IncompatibleGuarantees(
             f"{self.name}: is for study and no release takes it; expected a mechanism of "
             "reticent.mechanisms"
@@ -120,14 +113,6 @@ class PublishedSystem(AsPrinted, BaseEstimator):
     ``guarantee`` is what the paper states, of kind "no differential privacy". ``spent()`` is what a
     sound account gives, and ``worst_pair()`` two neighbours with their exact loss. No ledger books
     it, and its bundle is read with ``research=True`` only.
-
-    References:
-        - Dwork, McSherry, Nissim and Smith (2006), "Calibrating noise to sensitivity in private
-          data analysis", doi:10.1007/11681878_14, the definition that such an algorithm need not
-          meet.
-
-    See Also:
-        reticent.published: the algorithms.
     """
 
     classes_: npt.NDArray[Any] = learned()
@@ -251,8 +236,7 @@ class PublishedSystem(AsPrinted, BaseEstimator):
         """Return what ``save`` wrote, ready to answer.
 
         Args:
-            folder: the bundle.
-            research: as for ``save``.
+            folder, research: as for ``save``.
             trusted_key: file with the public key that must have signed it, or None.
 
         Raises:
