@@ -262,8 +262,8 @@ def published_case(
         mechanism,
         radii=radii,
         shift=first,
-        epsilon=mechanism.claimed_epsilon,
-        delta=mechanism.claimed_delta,
+        epsilon=mechanism.guarantee.epsilon,
+        delta=mechanism.guarantee.delta,
     )
 
 

@@ -210,7 +210,7 @@ def _printed_posthoc(
         here.shape[1], Norm.LINF, directions=_DIRECTIONS, random=random
     )
     start = np.repeat(here, len(moves), axis=0)
-    end = system.domain_.clip(start + np.tile(moves, (len(here), 1)))
+    end = system.inputs_.clip(start + np.tile(moves, (len(here), 1)))
     sides = [system.before_noise(points) for points in (start, end)]
     mechanism, (values, others) = system.mechanism_, (side[0] for side in sides)
     kept = {"largest change of the vector": int(Norm.L1.of(values - others).argmax())}
