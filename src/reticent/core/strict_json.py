@@ -64,7 +64,7 @@ def _no_constant(name: str) -> NoReturn:
 
 def _has_bytes(text: str) -> bool:
     try:
-        return text.isascii() or bool(text.encode())
+        return bool(text.encode())
     except UnicodeEncodeError:
         return False
 
@@ -75,7 +75,7 @@ def _spelled(value: Any, level: int) -> str:
     The encoder of the standard library takes five times as long where it indents.
     """
     if isinstance(value, str):  # first, since most are
-        if not _has_bytes(value):
+        if not value.isascii() and not _has_bytes(value):
             raise InvalidInput("JSON: expected text without half characters")
         return encode_basestring_ascii(value)
     if value is None:
@@ -84,9 +84,7 @@ def _spelled(value: Any, level: int) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         if abs(value) > LARGEST_INTEGER:
-            raise InvalidInput(
-                f"JSON: expected integers up to {LARGEST_INTEGER} in absolute value"
-            )
+            raise InvalidInput(f"JSON: expected integers up to {LARGEST_INTEGER} in absolute value")
         return int.__repr__(value)
     if isinstance(value, float):
         if not math.isfinite(value):
@@ -97,7 +95,7 @@ def _spelled(value: Any, level: int) -> str:
     if value and level >= DEEPEST:
         raise InvalidInput(f"JSON: expected at most {DEEPEST} levels of nesting")
     named = isinstance(value, dict)
-    if named and not all(isinstance(key, str) for key in value):
+    if named and not all(issubclass(kind, str) for kind in {*map(type, value)}):
         raise InvalidInput("JSON: expected texts as keys")
     parts = (
         [f"{_spelled(key, level)}: {_spelled(value[key], level + 1)}" for key in sorted(value)]

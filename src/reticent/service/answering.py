@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Lock
+from threading import Semaphore
 from typing import Any
 
 from reticent.core.errors import (
@@ -111,7 +111,7 @@ class Answering:
         self._writer, self._lease, self._clock = writer, lease, clock
         # Python runs one thread at a time: without taking turns a server that is busy with rows
         # would be slow to refuse the next request.
-        self._turn = Lock()
+        self._turn = Semaphore(1)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
