@@ -1135,6 +1135,13 @@ FAULTS: tuple[Fault, ...] = (
         ("training",),
     ),
     Fault(
+        "trees leave out comparisons of coordinates that are 0",
+        "training/public_models.py",
+        "            start &= rows[np.searchsorted(cuts, 0.0)]\n",
+        "",
+        ("training",),
+    ),
+    Fault(
         "fewer devices are said to reach a central epsilon than do",
         "accounting/shuffling.py",
         "(low, middle) if enough else (middle, high)\n        return high",

@@ -8,13 +8,16 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from reticent.neighbours.integer_points import Points
+from reticent.neighbours.integer_points import Points, ShortPoints
 
 Places = npt.NDArray[np.int64]
 Found = list[tuple[Points, Places]]
 
 _SAMPLE = 4096
 """Number of records whose distances suggest the distance to search up to."""
+
+_AT_ONCE = 1024
+"""Number of records that are copied at once, which stay in the cache."""
 
 _ROWS = 32
 """Number of queries per product."""
@@ -47,13 +50,16 @@ class Exhaustive:
         points: shape (n, d), integer points.
     """
 
-    def __init__(self, points: Points) -> None:
+    def __init__(self, points: Points | ShortPoints) -> None:
         records, dimension = points.shape
         self._columns = np.empty((dimension + 2, records), dtype=np.float32)
-        np.multiply(points.T, -2, out=self._columns[:dimension])
-        # Integers up to 2^22, whose sums of any order are exact.
-        np.einsum("ij,ij->i", points, points, out=self._columns[dimension])
         self._columns[dimension + 1] = 1.0
+        for start in range(0, records, _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            some = np.ascontiguousarray(points[part].T, dtype=np.float32)
+            # Integers up to 2^22, whose sums of any order are exact.
+            np.einsum("ij,ij->j", some, some, out=self._columns[dimension, part])
+            np.multiply(some, -2, out=self._columns[:dimension, part])
 
     def nearest(self, queries: Points, depth: int) -> Found:
         """Return candidates, as ``Candidates``."""

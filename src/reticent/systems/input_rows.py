@@ -14,7 +14,7 @@ from reticent.core.errors import InvalidInput
 def input_rows(
     X: npt.ArrayLike, *, name: str = "X", records: bool = False
 ) -> tuple[Array, tuple[int, ...]]:
-    """Return inputs as rows, and the shape of one.
+    """Return inputs as rows, and the shape of one. Numbers of 64 bits are not copied.
 
     Args:
         X: shape (n, ...), numbers.
@@ -26,7 +26,7 @@ def input_rows(
         InvalidInput: not numbers, no rows (but records), no features, NaN or infinity, or a single
             axis.
     """
-    values = finite_array(X, name=name, allow_empty=True)
+    values = finite_array(X, name=name, allow_empty=True, copy=False)
     if values.ndim < 2:
         raise InvalidInput(
             f"{name}: expected 2D array, got {values.ndim}D array instead with "

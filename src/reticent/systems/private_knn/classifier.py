@@ -177,7 +177,7 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
         features = feature_map.features(inputs)
         grid = grid_of(shaping.range, feature_map, features.shape[1], self.schema_)
         records = (
-            Records.of(grid.points(features), codes, found)
+            Records.of(grid.short_points(features), codes, found)
             if shards is None
             else sharded_records(shards, codes, found, feature_map=feature_map, grid=grid)
         )
