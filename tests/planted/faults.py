@@ -523,6 +523,27 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/power",),
     ),
     Fault(
+        "a code for any two inputs is not tried near public rows",
+        "systems/power/code_fitting.py",
+        "nodes = None if neighbours is None else _any_two(public, most)",
+        "nodes = _any_two(public, most) if isinstance(neighbours, Within) else None",
+        ("systems/power",),
+    ),
+    Fault(
+        "a bundle near public rows states its code as one for any two",
+        "systems/power/code_query.py",
+        'near, stated = NearRows(**near), adjacency_from_dict(settings["adjacency"])',
+        "near = NearRows(**near)",
+        ("systems/power",),
+    ),
+    Fault(
+        "few rows rank mechanisms that chance alone sets apart",
+        "systems/power/cross_fitting.py",
+        "return simplest(found, scoring=required.scoring), tuple(ranked)",
+        "return ranked[0], tuple(ranked)",
+        ("systems/power",),
+    ),
+    Fault(
         "an audit believes what a code's mechanism says that it costs",
         "audit/fitted.py",
         "return query.stated",
