@@ -12,7 +12,7 @@ from reticent.training.label_tables import exact_table
 from reticent.training.staircases import Information, response_on
 
 
-@pytest.mark.parametrize("seed", (1, 2))
+@pytest.mark.parametrize("seed", [1, 2])
 def test_a_code_is_never_worth_less_than_the_best_table_of_labels(seed: int) -> None:
     random, epsilon = np.random.default_rng(seed), 3.0
     cells = Lattice.over([[0.0, 0.0], [7.9, 6.9]], radius=1.0, tail=0.0)

@@ -1,5 +1,6 @@
-"""The worth of labels in cells, by a classifier's probabilities. Counts of single rows in small cells
-are chance.
+"""The worth of labels in cells, by a classifier's probabilities.
+
+Counts of single rows in small cells are chance.
 """
 
 from __future__ import annotations
