@@ -516,6 +516,13 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/power",),
     ),
     Fault(
+        "a code within a radius starts from no table of labels",
+        "training/channel_tables.py",
+        "tried = [rule for target in targets for rule in _label_rules(target, cells, epsilon)]",
+        "tried: list[Shares] = []",
+        ("training/label_tables",),
+    ),
+    Fault(
         "rows that are to be joined to another value are joined to any",
         "systems/power/code_fitting.py",
         "if near.other is None:",
