@@ -10,12 +10,9 @@ from sklearn.datasets import load_iris
 
 from reticent.core.errors import InvalidInput, UnknownName
 from reticent.systems import (
-    CertifiedClassifier,
     CertifiedEnsemble,
     ClippedDescent,
-    LabelAware,
     NoiseAware,
-    PosthocClassifier,
     PosthocEncoder,
 )
 from reticent.systems.releasing_system import ReleasingSystem, class_names, inputs_as_fitted
@@ -34,15 +31,6 @@ SYSTEMS = {
         obfuscator=NoiseAware(outputs=2, hidden=(8,), epochs=2),
         mechanism="laplace",
         **POSTHOC,
-    ),
-    "classifier": lambda: PosthocClassifier(
-        epsilon=4.0,
-        classifier=LabelAware(hidden=(8,), epochs=2),
-        mechanism="softmax",
-        **POSTHOC,
-    ),
-    "certified": lambda: CertifiedClassifier(
-        epsilon=1.0, classes=["a", "b", "c"], k_max=2, training=ClippedDescent(epochs=1)
     ),
     "ensemble": lambda: CertifiedEnsemble(
         epsilon=1.0, classes=["a", "b", "c"], members=2, k_max=1, training=ClippedDescent(epochs=1)

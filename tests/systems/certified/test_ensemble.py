@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from reticent.core import AddRemove, Guarantee
-from reticent.core.errors import InvalidParameter
 from reticent.retraining import record_buckets, record_keys, vote_distances
 from reticent.systems import CertifiedClassifier, CertifiedEnsemble
 
@@ -44,10 +42,3 @@ def test_a_member_without_records_still_votes() -> None:
     assert (distances == 0).any()
     assert len(ensemble.release([[1.0, 1.0]]).values) == 1
     assert labels.shape == (12, 1)
-
-
-def test_replaced_records_are_refused_for_more_than_one_member() -> None:
-    with pytest.raises(TypeError, match="counting"):
-        CertifiedEnsemble(classes=[0, 1], epsilon=1.0, counting="replace")
-    with pytest.raises(InvalidParameter, match="members=0"):
-        CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=0).fit(*blobs(20))
