@@ -20,7 +20,7 @@ from reticent.systems import PowerEncoder
 
 COLUMNS = ("sepal length", "sepal width", "petal length", "petal width", "garden")
 NOISE = 1e-4
-"""Radius 0.2 at epsilon 1e5 is a scale of 2e-6. Beyond 50 of them lies less than 1e-19 of the noise."""
+"""Radius 0.2 at epsilon 1e5 is a scale of 2e-6: less than 1e-19 of the noise lies beyond 50."""
 Command = Callable[..., Any]
 
 
