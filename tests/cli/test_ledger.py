@@ -69,7 +69,7 @@ def test_verify_of_a_changed_ledger_has_its_own_exit_status(command: Command, pa
 
 
 GRANT = ("--epsilon", "1", "--delta", "0", "--neighbours")
-NONE = ("--epsilon", "-1", "--delta", "0")
+NONE = ("--epsilon", "-1", "--delta", "0", "--neighbours", "replace")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ NONE = ("--epsilon", "-1", "--delta", "0")
         (("grant", *GRANT, "replace"), InvalidInput, "principal"),
         (("grant", "--subject", "ward-7", *GRANT, "replace"), IncompatibleGuarantees, "adjacency"),
         (
-            ("grant", "--subject", "s", *NONE, "--neighbours", "replace"),
+            ("grant", "--subject", "s", *NONE),
             InvalidParameter,
             "epsilon",
         ),

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import socket
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -28,7 +30,7 @@ from reticent.service.core import Service
 from reticent.service.keys import KeyStore
 from tests.service.conftest import RECORDS, Place
 from tests.service.cutting_proxy import cutting
-from tests.service.servers import Running, running
+from tests.service.servers import Running, running, start_is_refused
 from tests.service.test_answering import ask as charge
 
 ROWS = [[0.3, 0.25], [-0.3, -0.2]]
@@ -345,6 +347,52 @@ def test_a_revoked_key_charges_nothing_under_load(any_place: Place, tmp_path: Pa
     ledger.close()
     assert any_place.spent(RECORDS) == spent  # not one charge after revoke has returned
     assert {status for at, status in told if at > revoked + 1.0} == {401}
+
+
+def test_an_old_ledger_is_not_served(place: Place, tmp_path: Path) -> None:
+    file = Path(str(sa.make_url(place.ledger).database))
+    old = tmp_path / "old.db"
+    with running(place.settings(), tmp_path / "log") as server:
+        client = server.client(place.secret)
+        ask(client, "request-1")
+        source, copy = sqlite3.connect(file), sqlite3.connect(old)
+        source.backup(copy)
+        source.close()
+        copy.close()
+        ask(client, "request-2")
+        server.stop()
+    for name in (f"{file}-wal", f"{file}-shm"):
+        Path(name).unlink(missing_ok=True)
+    shutil.copyfile(old, file)
+    said = start_is_refused(place.settings(), tmp_path / "log2")
+    assert "LedgerUnavailable" in said
+
+
+def test_a_stale_copy_on_a_server_is_not_served(
+    make_place: Callable[..., Place], postgres_url: str, tmp_path: Path
+) -> None:
+    place = make_place(postgres_url)
+    with running(place.settings(), tmp_path / "log") as server:
+        client = server.client(place.secret)
+        ask(client, "request-1")
+        engine = sa.create_engine(postgres_url)
+        tables = ("entries", "service_answers", "accounts", "budgets", "head", "nodes")
+        with engine.begin() as connection:
+            for table in tables:
+                connection.exec_driver_sql(f"CREATE TABLE old_{table} AS SELECT * FROM {table}")
+        ask(client, "request-2")
+        with engine.begin() as connection:  # a replica that was behind takes over
+            connection.exec_driver_sql("SET session_replication_role = replica")
+            for table in reversed(tables):
+                connection.exec_driver_sql(f"DELETE FROM {table}")
+            for table in tables:
+                connection.exec_driver_sql(f"INSERT INTO {table} SELECT * FROM old_{table}")
+        engine.dispose()
+        told = ask(client, "request-3")
+        assert (told.status_code, told.json()["code"]) == (503, 13)
+        assert client.get("/v1/anchor").status_code == 503
+    said = start_is_refused(place.settings(), tmp_path / "log2")
+    assert "LedgerUnavailable" in said
 
 
 def test_nothing_private_is_written_at_debug(
