@@ -625,6 +625,12 @@ FAULTS: tuple[Fault, ...] = (
 """,
     ),
     Fault(
+        "residuals of a noisy gradient are not cut",
+        "systems/votes/noisy_gradient.py",
+        "return clipped(np.rint(shares * RESIDUAL), RESIDUAL)",
+        "return np.rint(shares * RESIDUAL)",
+    ),
+    Fault(
         "residuals of a public start are cut at 2",
         "systems/votes/public_start.py",
         "clipped(np.rint(shares[:, -linear.shape[1] :] * RESIDUAL), RESIDUAL)",
