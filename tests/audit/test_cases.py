@@ -36,7 +36,6 @@ from reticent.audit import (
     worst_shift,
 )
 from reticent.core import AddRemove, Neighborhood, Norm, Replace
-from reticent.core.errors import InvalidInput
 from reticent.grids.lattice import Lattice
 from reticent.grids.public_graph import PublicGraph
 from reticent.mechanisms import (
@@ -58,7 +57,7 @@ from reticent.mechanisms import (
 )
 from reticent.mechanisms.finite_channel import whole_shares
 from reticent.noise import AuditSampler, SecureSampler
-from reticent.published.certified import GlobalSensitivityResponse, SmoothCauchy
+from reticent.published.certified import SmoothCauchy
 from reticent.published.posthoc import PublishedPosthoc, Switches
 from reticent.training.label_tables import whole_table
 from reticent.training.staircases import Information, best_channel
@@ -409,31 +408,6 @@ def test_the_published_mechanism_with_every_repair_is_not_refuted() -> None:
 
 
 @pytest.mark.parametrize("runs", RUNS)
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize(
-    ("labels", "levels"),
-    [((1, 0), (0, 0)), ((1, 1), (0, 1)), ((1, 1), (6, 7)), ((1, 1), (19, 20)), ((0, 0), (20, 19))],
-)
-def test_the_published_response_is_not_refuted_where_distances_move_by_one(
-    epsilon: float, labels: tuple[int, int], levels: tuple[int, int], runs: int
-) -> None:
-    """Its epsilon is not reached: a third of it at most, which is what its noise costs in
-    accuracy.
-    """
-    for mechanism in (cauchy(epsilon), cauchy(epsilon, certified_at=(1, 5, 20), credit="index")):
-        case = response_case(mechanism, labels=labels, levels=levels, epsilon=epsilon)
-        assert not audited(case, runs).refuted
-
-
-@pytest.mark.parametrize("runs", RUNS)
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_the_global_response_spends_half_of_its_epsilon(epsilon: float, runs: int) -> None:
-    mechanism = GlobalSensitivityResponse(epsilon=epsilon, adjacency=AddRemove(1))
-    case = response_case(mechanism, labels=(1, 0), levels=(0, 0), epsilon=epsilon)
-    assert 0.4 * epsilon < audited(case, runs).excluded(delta=case.delta) < epsilon
-
-
-@pytest.mark.parametrize("runs", RUNS)
 def test_bad_pairs_pass_only_delta(runs: int) -> None:
     additive = laplace(1.0)
     tested = ProposeTestRelease(
@@ -443,17 +417,6 @@ def test_bad_pairs_pass_only_delta(runs: int) -> None:
         tested, levels=(0, 0), shift=np.full(3, 1e3), epsilon=2.0, delta=DELTA
     )
     assert audited(case, runs).excluded(delta=case.delta) < (0.5 if runs < MILLION else 0.1)
-
-
-def test_label_mechanisms_behind_a_test_are_audited_by_themselves() -> None:
-    additive = SoftmaxRelease(classes=3, sensitivity=1.0, epsilon=1.0, adjacency=NEAR)
-    mechanism = ProposeTestRelease(
-        radius=RADIUS, proposal=0.5, epsilon_test=1.0, delta_test=DELTA, inner=additive
-    )
-    with pytest.raises(InvalidInput, match="additive"):
-        propose_test_release_case(
-            mechanism, levels=(1, 0), shift=np.ones(3), epsilon=2.0, delta=DELTA
-        )
 
 
 @pytest.mark.parametrize(
