@@ -1,6 +1,4 @@
-"""All records up to some distance of each query, unsorted, by one matrix product or by an exact
-FAISS index.
-"""
+"""All records up to some distance of each query, unsorted, by one matrix product."""
 
 from __future__ import annotations
 
@@ -10,7 +8,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.extras import require
 from reticent.neighbours.integer_points import Points, ShortPoints
 
 Places = npt.NDArray[np.int64]
@@ -135,39 +132,3 @@ class Exhaustive:
                 if len(places) >= depth:
                     return distances[places], places
         return distances.copy(), np.arange(records)
-
-
-class FaissFlat:
-    """The same through ``faiss.IndexFlatL2``, which is exact on integer points as well. Only exact
-    indexes are offered.
-
-    Records that were cut off may share the farthest distance found. Unless all records were asked
-    for, those at that distance are left out. If too few are left, more are asked for.
-
-    Args:
-        points: shape (n, d), integer points.
-
-    Raises:
-        MissingExtra: faiss is not installed.
-    """
-
-    def __init__(self, points: Points | ShortPoints) -> None:
-        faiss = require("faiss", extra="faiss", instead="leave engine='faiss' out")
-        self._records = len(points)
-        self._index = faiss.IndexFlatL2(points.shape[1])
-        self._index.add(points.astype(np.float32, copy=False))
-
-    def nearest(self, queries: Points, depth: int) -> Found:
-        """Return candidates, as ``Candidates``."""
-        return [self._row(queries[row : row + 1], depth) for row in range(len(queries))]
-
-    def _row(self, query: Points, depth: int) -> tuple[Points, Places]:
-        asked = depth
-        while True:
-            asked = min(self._records, asked + asked // 8 + 16)
-            distances, places = self._index.search(query, asked)
-            if asked == self._records:
-                return distances[0], places[0]
-            inside = distances[0] < distances[0, -1]
-            if int(inside.sum()) >= depth:
-                return distances[0, inside], places[0, inside]

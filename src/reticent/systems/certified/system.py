@@ -180,11 +180,6 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
             self.public_check_.warn(stacklevel=2)
         return self
 
-    @property
-    @override
-    def _withholds(self) -> bool:
-        return self._fitted().choice.name == "distance"
-
     def exact_predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """Return the model's (or the vote's) own labels, without noise. Private: for the owner of
         the records, never to be sent.
@@ -212,15 +207,7 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         by the number of labels, the total and the number of answers alone. Nothing is trained
         again, and the total is only kept by not asking more often: book in a ledger to have that
         enforced.
-
-        Raises:
-            InvalidParameter: the mechanism "distance", whose answers have a delta of their own.
         """
-        if self.mechanism == "distance":
-            raise InvalidParameter(
-                "calibrate: expected a mechanism of pure epsilon, got mechanism='distance'; "
-                "set epsilon and delta yourself"
-            )
         one_of(self.mechanism, (AUTO, *MECHANISMS), name="mechanism")
         choice = calibrated_choice(
             self.mechanism,
@@ -242,9 +229,8 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
             assert isinstance(release, SignedDistanceRelease)
             found = release.total(answers=answers, delta=delta)
             return Composition(found, delta, "Gaussian", {"Gaussian": found})
-        own = self.delta if choice.name == "distance" else 0.0
         return smallest_epsilon(
-            epsilon=self.epsilon, answers=answers, delta=delta, answer_delta=own
+            epsilon=self.epsilon, answers=answers, delta=delta, answer_delta=0.0
         )
 
     @property
@@ -441,7 +427,7 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         name = one_of(self.mechanism, (AUTO, *MECHANISMS), name="mechanism")
         if name == AUTO:
             name = "signed-distance" if delta else "stability"
-        if name in ("distance", "signed-distance"):
+        if name == "signed-distance":
             probability(delta, name="delta", allow_zero=False)
         return MechanismChoice(name=name, epsilon=epsilon, delta=delta)
 

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 else:
     from reticent.core.lazy import lazy_names
 
-    __getattr__ = lazy_names(
-        __name__,
-        {"reticent.systems.embedding.modules": ("BetaVaeEmbedding", "ModuleEmbedding")},
-    )
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "Arrays",
