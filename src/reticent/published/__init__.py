@@ -24,12 +24,7 @@ if TYPE_CHECKING:
     from reticent.published.posthoc_encoder import PublishedPosthocEncoder
     from reticent.published.power import PublishedPowerEncoder
     from reticent.published.power_network import PowerConfig
-    from reticent.published.private_knn import (
-        PublishedPrivateKNN,
-        asymptotic_total,
-        data_dependent_label_rdp,
-        data_dependent_screening_rdp,
-    )
+    from reticent.published.private_knn import PublishedPrivateKNN, asymptotic_total
     from reticent.published.research import AsPrinted, PublishedSystem, load_research
 else:
     from reticent.core.lazy import lazy_names
@@ -49,12 +44,7 @@ else:
             "reticent.published.posthoc_encoder": ("PublishedPosthocEncoder",),
             "reticent.published.power": ("PublishedPowerEncoder",),
             "reticent.published.power_network": ("PowerConfig",),
-            "reticent.published.private_knn": (
-                "PublishedPrivateKNN",
-                "asymptotic_total",
-                "data_dependent_label_rdp",
-                "data_dependent_screening_rdp",
-            ),
+            "reticent.published.private_knn": ("PublishedPrivateKNN", "asymptotic_total"),
             "reticent.published.research": ("AsPrinted", "PublishedSystem", "load_research"),
         },
     )
@@ -75,8 +65,6 @@ __all__ = [
     "SmoothCauchy",
     "Switches",
     "asymptotic_total",
-    "data_dependent_label_rdp",
-    "data_dependent_screening_rdp",
     "load_research",
     "published_vote_distances",
 ]
