@@ -26,7 +26,6 @@ from reticent.grids.shares import WHOLE
 from reticent.lipschitz import snap
 from reticent.mechanisms import (
     AdditiveMechanism,
-    DistanceToInstability,
     FiniteChannel,
     HopRelease,
     ProposeTestRelease,
@@ -519,11 +518,8 @@ def certified_pairs(query: CertifiedQuery, inputs: Array) -> list[Pair]:
 
 def _response(query: CertifiedQuery, label: int, level: int) -> Outputs:
     def run(runs: int, sampler: Sampler) -> Array:
-        mechanism = query.mechanism
         labels, levels = np.full(runs, label), np.full(runs, level)
-        if isinstance(mechanism, DistanceToInstability):
-            return label_outputs(*mechanism.release(labels, levels, sampler=sampler))
-        return label_outputs(mechanism.release(labels, levels, sampler=sampler))
+        return label_outputs(query.mechanism.release(labels, levels, sampler=sampler))
 
     return run
 

@@ -30,8 +30,9 @@ from reticent.published.posthoc import PublishedPosthoc, Switches
 from reticent.published.research import Account, Answers, PublishedSystem, WorstPair
 from reticent.release.bundle import Bundle
 from reticent.systems.class_labels import class_labels
-from reticent.systems.embedding import check_pictures, domain_of
+from reticent.systems.embedding import domain_of
 from reticent.systems.embedding.fitted import embedding_of
+from reticent.systems.input_rows import input_rows
 from reticent.systems.posthoc.calibration import noise_adder
 from reticent.systems.power.code_inputs import EmbeddedPoints, restored_inputs
 from reticent.systems.value_models import plain_network
@@ -146,7 +147,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             InvalidInput, InvalidParameter: rows or settings do not fit. Nothing is trained then.
         """
         self._check_settings()
-        inputs, shape = check_pictures(X, name="X")
+        inputs, shape = input_rows(X)
         classes, codes = class_labels(y, len(inputs))
         seed = training_seed(self.random_state)
         with torch.random.fork_rng(devices=[]):
@@ -335,7 +336,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     def checked(self, X: npt.ArrayLike) -> Array:
         """Return rows as numbers, shape (n, features)."""
         self._check_fitted()
-        inputs, _ = check_pictures(X, name="X")
+        inputs, _ = input_rows(X)
         if inputs.shape[1] != self.n_features_in_:
             raise InvalidInput(f"X: expected {self.n_features_in_} features, got {inputs.shape[1]}")
         return inputs
