@@ -36,7 +36,7 @@ _FLIPPED = 4
 _DEEP = 24
 _TINY_GAIN = 1e-9
 _CLOSE = 2e-5  # of the worth: no further columns are made
-_PATIENCE = 10  # rounds in which the worth has to rise by _SLOW of itself
+_PATIENCE = 6  # rounds in which the worth has to rise by _SLOW of itself
 _SLOW = 1e-3
 _NEAR = 1e-3  # of all mass that a ball's first guess leaves to chance
 
