@@ -726,8 +726,8 @@ def best_code(
     weights: Sequence[float] | None = None,
     crowd: float | None = None,
 ) -> CodeQuery:
-    """Return the best release: within a radius that of any two inputs, which promises more, unless
-    cells of the radius are worth more for the target that it serves least.
+    """Return the best release. With ``neighbours`` it is that of any two inputs, which promises
+    more, unless a release for these is worth more for the target that it serves least.
 
     What releases are worth is what they have above the constant on rows that were held out, as a
     share of the larger one.
@@ -740,7 +740,7 @@ def best_code(
         InvalidInput: nothing can be told of these rows.
     """
     made = code_nodes(public, neighbours, most=most)
-    nodes = _any_two(public, most) if isinstance(neighbours, Within) else None
+    nodes = None if neighbours is None else _any_two(public, most)
     if nodes is None:
         return made.best(epsilon, weights=weights, crowd=crowd)
     other = nodes.best(epsilon, weights=weights)
