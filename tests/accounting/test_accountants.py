@@ -80,22 +80,6 @@ def test_sampled_gaussian_golden_values_pld(
         assert epsilon == pytest.approx(row[delta]["exact"], abs=1e-3)
 
 
-@pytest.mark.parametrize("answers", ["10", "100", "1000"])
-def test_pure_golden_values(golden: dict[str, Any], make_event: EventMaker, answers: str) -> None:
-    pure = golden["pure"]
-    stated = make_event(epsilon=pure["epsilon"])
-    laplace = make_event(epsilon=pure["epsilon"], event=LaplaceCost(1 / pure["epsilon"]))
-    expected, count, delta = pure["answers"][answers], int(answers), pure["delta"]
-    assert PldAccountant(AddRemove()).compose(stated, count).epsilon(delta=delta) == pytest.approx(
-        expected["pld"], abs=1e-3
-    )
-    assert PldAccountant(AddRemove()).compose(laplace, count).epsilon(delta=delta) == pytest.approx(
-        expected["laplace_pld"], abs=1e-3
-    )
-    rdp = RdpAccountant(AddRemove(), orders=INTEGER_ORDERS).compose(stated, count)
-    assert rdp.epsilon(delta=delta) == pytest.approx(expected["rdp"], rel=1e-8)
-
-
 @pytest.mark.parametrize("name", ["CelebA", "Market"])
 def test_private_knn_golden_values(
     golden: dict[str, Any], make_event: EventMaker, name: str

@@ -1,11 +1,19 @@
-"""The attack gets back what is there to be had, and no more."""
+"""Attacks get back what is there to be had; pictures are measured by their formulas."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
-from reticent.attacks import ReconstructionConfig, train_reconstructor
+from reticent.attacks import ReconstructionConfig, picture_quality, train_reconstructor
+from reticent.attacks.decoder import Decoder, DecoderConfig, train_decoder
+from reticent.attacks.hijacking import (
+    HijackingConfig,
+    hijacking_quality,
+    majority_guess,
+    train_hijacker,
+)
 
 SHORT = ReconstructionConfig(hidden=(64,), epochs=60, batch_size=100, learning_rate=1e-2)
 
@@ -80,3 +88,128 @@ def test_withheld_rows_teach_nothing_and_get_the_mean():
     guess = attack.reconstruct(np.array([[np.nan, np.nan], [0.5, 0.5]]))
     np.testing.assert_allclose(guess[0], pictures.mean(axis=0), atol=1e-6)
     assert not np.array_equal(guess[0], guess[1])
+
+
+def test_training_finds_the_least_squares_line() -> None:
+    """One affine layer and the squared error: the minimum is the solution of the normal
+    equations, the oracle.
+    """
+    random = np.random.default_rng(0)
+    values = random.normal(size=(400, 2)).astype(np.float32)
+    target = (values @ [[1.0], [-2.0]] + 3.0 + random.normal(size=(400, 1))).astype(np.float32)
+    torch.manual_seed(0)
+    decoder, points, wanted = Decoder(2, 1, ()), torch.from_numpy(values), torch.from_numpy(target)
+    decoder.adapt(points, target.mean(axis=0))
+    told: list[tuple[str, int, int]] = []
+    train_decoder(
+        decoder,
+        lambda batch: (decoder(points[batch]) - wanted[batch]).square().mean(),
+        DecoderConfig(epochs=60, batch_size=100, learning_rate=0.1),
+        rows=400,
+        stage="line",
+        report=lambda *step: told.append(step[:3]),
+    )
+    design = np.concatenate([values, np.ones((400, 1))], axis=1)
+    oracle = design @ np.linalg.lstsq(design, target, rcond=None)[0]
+    np.testing.assert_allclose(decoder.decoded(values), oracle, atol=0.02)
+    assert not decoder.training
+    assert told[-1] == ("line", 60, 60)
+
+
+GROUPS = (
+    ("number", slice(0, 1), False),
+    ("colour", slice(1, 4), True),
+    ("shape", slice(4, 6), True),
+)
+
+
+def rows(count: int, seed: int) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    colour, shape = (
+        random.choice(3, count, p=[0.6, 0.3, 0.1]),
+        random.choice(2, count, p=[0.7, 0.3]),
+    )
+    return np.concatenate(
+        [random.uniform(0, 1, (count, 1)), np.eye(3)[colour], np.eye(2)[shape]], axis=1
+    )
+
+
+def test_an_open_release_is_read_and_noise_is_worth_the_majority_guess() -> None:
+    own, target = rows(3000, 0), rows(1000, 1)
+    mixing = np.random.default_rng(2).normal(size=(6, 6))
+    config = HijackingConfig(hidden=(64,), epochs=10)
+    open_ = hijacking_quality(
+        train_hijacker(own @ mixing, own, config).reconstruct(target @ mixing), target, GROUPS
+    )
+    assert open_.all_categories > 0.98
+    assert open_.mean_squared_error < 0.01
+    noise = [
+        np.random.default_rng(seed).normal(size=(len(part), 6))
+        for seed, part in enumerate((own, target))
+    ]
+    blind = hijacking_quality(
+        train_hijacker(noise[0], own, config).reconstruct(noise[1]), target, GROUPS
+    )
+    floor = hijacking_quality(majority_guess(own, len(target)), target, GROUPS)
+    assert blind.all_categories == pytest.approx(floor.all_categories, abs=0.06)
+    assert (
+        blind.squared_error >= 0.98 * floor.squared_error
+    )  # nothing beats the mean without information
+
+
+def test_the_correlation_of_a_case_made_by_hand() -> None:
+    truth = np.array([[0.0, 1, 0, 0, 1, 0], [0.5, 0, 1, 0, 0, 1]])
+    found = np.array([[0.0, 1, 0, 0, 0, 1], [0.0, 0, 1, 0, 0, 1]])
+    # Twelve numbers: sums 4.5 and 4, squares 4.25 and 4, products 3.
+    expected = (3 - 4.5 * 4 / 12) / np.sqrt((4.25 - 4.5**2 / 12) * (4 - 4**2 / 12))
+    assert hijacking_quality(found, truth, GROUPS).correlation == pytest.approx(expected)
+
+
+def _ssim(first: np.ndarray, second: np.ndarray) -> float:
+    """Wang et al. 2004 on one picture: Gaussian window of 11 x 11, sigma 1.5, reflected edges,
+    peak 1.
+    """
+    offsets = np.arange(-5, 6)
+    line = np.exp(-(offsets**2) / (2 * 1.5**2))
+    window = np.outer(line, line) / np.outer(line, line).sum()
+
+    def smooth(picture: np.ndarray) -> np.ndarray:
+        padded = np.pad(picture, 5, mode="reflect")
+        height, width = picture.shape
+        return np.array(
+            [
+                [(padded[i : i + 11, j : j + 11] * window).sum() for j in range(width)]
+                for i in range(height)
+            ]
+        )
+
+    mean_1, mean_2 = smooth(first), smooth(second)
+    variance_1, variance_2 = smooth(first**2) - mean_1**2, smooth(second**2) - mean_2**2
+    covariance = smooth(first * second) - mean_1 * mean_2
+    luminance = (2 * mean_1 * mean_2 + 0.01**2) / (mean_1**2 + mean_2**2 + 0.01**2)
+    structure = (2 * covariance + 0.03**2) / (variance_1 + variance_2 + 0.03**2)
+    return float((luminance * structure).mean())
+
+
+@pytest.mark.parametrize("side", [8, 16])
+def test_every_measure_equals_its_formula(side):
+    generator = np.random.default_rng(side)
+    originals = generator.random((3, side, side))
+    copies = np.clip(originals + 0.2 * generator.standard_normal(originals.shape), 0, 1)
+    quality = picture_quality(originals, copies)
+    squared = ((originals - copies) ** 2).mean(axis=(1, 2))
+    assert quality.l1 == pytest.approx(np.abs(originals - copies).mean())
+    assert quality.l2 == pytest.approx(squared.mean())
+    assert quality.psnr_peak_1 == pytest.approx((-10 * np.log10(squared)).mean())
+    assert quality.psnr_peak_255 == pytest.approx(quality.psnr_peak_1 + 20 * np.log10(255))
+    assert quality.ssim == pytest.approx(
+        np.mean([_ssim(a, b) for a, b in zip(originals, copies, strict=True)]), abs=1e-6
+    )
+    assert quality.pictures == 3
+
+
+def test_batches_do_not_change_the_result():
+    generator = np.random.default_rng(0)
+    originals, copies = generator.random((2, 7, 8, 8))
+    whole = picture_quality(originals, copies).to_dict()
+    assert picture_quality(originals, copies, batch_size=2).to_dict() == pytest.approx(whole)

@@ -39,16 +39,15 @@ def descent(**settings):
     )
 
 
-@pytest.fixture
-def half_the_noise(monkeypatch):
+def scale_noise(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+    """Sums get so much of the noise that is charged."""
     whole = SumSession.release
 
     def release(self, totals):
         exact = [np.asarray(total) for total in totals]
-        noise = [one - total for one, total in zip(whole(self, totals), exact, strict=True)]
         return tuple(
-            np.asarray(total + np.rint(0.5 * part), dtype=np.int64)
-            for total, part in zip(exact, noise, strict=True)
+            np.asarray(total + np.rint(factor * (noisy.reshape(total.shape) - total)), np.int64)
+            for total, noisy in zip(exact, whole(self, totals), strict=True)
         )
 
     monkeypatch.setattr(SumSession, "release", release)
@@ -100,10 +99,11 @@ def test_sound_methods_are_not_refuted(estimator, settings):
     assert not hasattr(estimator, "n_features_in_")  # it was cloned
 
 
-def test_half_the_noise_is_refuted_through_fit(half_the_noise):
+def test_half_the_noise_is_refuted_through_fit(monkeypatch):
     """At level 1e-12 after 1,105 to 1,570 of 3,000 runs, in 3 repetitions: less than one run in a
     thousand should miss level .001.
     """
+    scale_noise(monkeypatch, 0.5)
     found = audit_records(descent(), X, y, remove=3, runs=3000, alpha=0.001)
     assert found.refuted
     assert found.noise_refuted
@@ -111,16 +111,7 @@ def test_half_the_noise_is_refuted_through_fit(half_the_noise):
 
 def test_a_searched_neighbour_shows_a_tenth_of_the_noise(monkeypatch):
     """Ten standard deviations where one is stated: any neighbour that is found shows it."""
-    whole = SumSession.release
-
-    def release(self, totals):
-        exact = [np.asarray(total) for total in totals]
-        return tuple(
-            np.asarray(total + np.rint(0.1 * (one - total)), dtype=np.int64)
-            for one, total in zip(whole(self, totals), exact, strict=True)
-        )
-
-    monkeypatch.setattr(SumSession, "release", release)
+    scale_noise(monkeypatch, 0.1)
     found = audit_records(descent(), X, y, public_X=PUBLIC, runs=1000, alpha=0.001, seed=1)
     assert "chosen among" in found.pairs[0].name
     assert found.refuted

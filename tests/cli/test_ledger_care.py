@@ -4,12 +4,12 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from reticent.accounting import PrivacyEvent
-from reticent.cli.main import run
 from reticent.core import AddRemove, Guarantee, Receipt, Scope
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger
@@ -17,20 +17,7 @@ from tests.ledger.conftest import receipt_for
 
 EVENT = PrivacyEvent("test", Guarantee(0.1, 0.0, AddRemove()))
 WARD = Scope(subject="ward-7")
-Command = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Runs ``reticent ledger`` and returns its exit status, its output and its errors."""
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def command(*words: object) -> tuple[int, str, str]:
-        capsys.readouterr()
-        status = run(["ledger", *map(str, words)])
-        return status, *capsys.readouterr()
-
-    return command
+Command = Callable[..., Any]
 
 
 @pytest.fixture
@@ -53,22 +40,26 @@ def receipt_of(path: Path, answers: int) -> Receipt:
 
 def test_a_backup_is_put_back(command: Command, path: Path, tmp_path: Path) -> None:
     receipt_of(path, 2)
-    status, out, _ = command("backup", "--ledger", path, "--output", tmp_path / "backup.db")
+    status, out, _ = command(
+        "ledger", "backup", "--ledger", path, "--output", tmp_path / "backup.db"
+    )
     assert (status, out.split("; anchor ")[1][:2]) == (0, "3:")
-    assert command("restore", "--ledger", path, "--from", tmp_path / "backup.db")[0] == 0
+    assert command("ledger", "restore", "--ledger", path, "--from", tmp_path / "backup.db")[0] == 0
     receipt_of(path, 5)
-    status, _, error = command("restore", "--ledger", path, "--from", tmp_path / "backup.db")
+    status, _, error = command(
+        "ledger", "restore", "--ledger", path, "--from", tmp_path / "backup.db"
+    )
     assert status == InvalidInput.code
     assert "--charge-lost charges every budget with all of it" in error
     status, out, _ = command(
-        "restore", "--ledger", path, "--from", tmp_path / "backup.db", "--charge-lost"
+        "ledger", "restore", "--ledger", path, "--from", tmp_path / "backup.db", "--charge-lost"
     )
     assert status == 0
     assert (
         "1 entries are lost, every budget is charged epsilon=0.5, delta=0 for them at most" in out
     )
     assert "what stood there is at" in out
-    assert command("verify", "--ledger", path)[0] == 0
+    assert command("ledger", "verify", "--ledger", path)[0] == 0
     assert Ledger.open(path).report().budgets[0].left_epsilon == 300_000
 
 
@@ -79,26 +70,26 @@ def test_a_rollback_is_said_and_accepted(command: Command, path: Path, tmp_path:
     content = np.frombuffer(json.dumps(receipt.to_dict()).encode(), dtype=np.uint8)
     np.savez(tmp_path / "answers.npz", values=np.zeros(4), receipt=content)
     receipts = ("--receipt", tmp_path / "receipt.json", "--receipt", tmp_path / "answers.npz")
-    assert command("verify", "--ledger", path, *receipts)[0] == 0
+    assert command("ledger", "verify", "--ledger", path, *receipts)[0] == 0
     shutil.copy(tmp_path / "old", path)
-    status, _, error = command("report", "--ledger", path)
+    status, _, error = command("ledger", "report", "--ledger", path)
     assert status == LedgerUnavailable.code
     assert "go on with this one by `reticent ledger accept-rollback`" in error
-    status, _, error = command("verify", "--ledger", path, *receipts)
+    status, _, error = command("ledger", "verify", "--ledger", path, *receipts)
     assert status == CorruptLedger.code
     assert "the anchor names entry 2" in error
     assert f"receipt {receipt.identifier} names entry 2, which is not here" in error
-    status, _, error = command("accept-rollback", "--ledger", path)
+    status, _, error = command("ledger", "accept-rollback", "--ledger", path)
     assert status == InvalidInput.code
     assert "expected --charge-lost or --forget-lost" in error
-    status, out, _ = command("accept-rollback", "--ledger", path, "--charge-lost")
+    status, out, _ = command("ledger", "accept-rollback", "--ledger", path, "--charge-lost")
     assert status == 0
     assert "every budget is charged epsilon=0.4, delta=0" in out
-    status, _, error = command("accept-rollback", "--ledger", path, "--forget-lost")
+    status, _, error = command("ledger", "accept-rollback", "--ledger", path, "--forget-lost")
     assert status == InvalidInput.code
     assert "there is nothing to accept" in error
-    assert "subject=ward-7" in command("report", "--ledger", path)[1]
-    assert "which is not here" in command("verify", "--ledger", path, *receipts)[2]
+    assert "subject=ward-7" in command("ledger", "report", "--ledger", path)[1]
+    assert "which is not here" in command("ledger", "verify", "--ledger", path, *receipts)[2]
 
 
 @pytest.mark.parametrize(
@@ -117,10 +108,12 @@ def test_what_is_no_receipt_is_refused(
     command: Command, path: Path, tmp_path: Path, content: bytes
 ) -> None:
     (tmp_path / "receipt").write_bytes(content)
-    status, _, error = command("verify", "--ledger", path, "--receipt", tmp_path / "receipt")
+    status, _, error = command(
+        "ledger", "verify", "--ledger", path, "--receipt", tmp_path / "receipt"
+    )
     assert status == InvalidInput.code
     assert "receipt" in error
     assert (
-        command("verify", "--ledger", path, "--receipt", tmp_path / "missing")[0]
+        command("ledger", "verify", "--ledger", path, "--receipt", tmp_path / "missing")[0]
         == InvalidInput.code
     )

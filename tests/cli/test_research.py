@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 
 from reticent.accounting import PrivateKnnSteps
-from reticent.core.errors import GuaranteeRefuted, InvalidInput
+from reticent.core.errors import GuaranteeRefuted
 from reticent.published import (
     PowerConfig,
     PublishedCertifiedClassifier,
@@ -107,20 +107,6 @@ def test_an_audit_tests_what_the_paper_states(command, bundles, name):
     words = " ".join(found.out.split())
     assert f"epsilon {system.stated().epsilon:.4g}" in words
     assert system.spent().describe() in words
-
-
-def test_a_command_without_the_word_refuses_it_too(command, bundles, tmp_path):
-    for asked in (
-        ("predict", bundles["posthoc"], "--input", bundles["rows"], "--output", tmp_path / "a.csv"),
-        ("train-model", bundles["power"], "--values", "none.npz", "--labels", "none.npy",
-         "--output", tmp_path / "model"),
-        ("sign", bundles["kNN"], "--signing-key", tmp_path / "key.pem"),
-        ("verify", bundles["kNN"], "--trusted-key", tmp_path / "key.pem"),
-    ):  # fmt: skip
-        refused = command(*asked)
-        assert refused.status == InvalidInput.code
-        assert refused.out == ""
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["posthoc", "power", "sound"])

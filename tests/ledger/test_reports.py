@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -40,19 +38,3 @@ def test_report_names_the_tightest_budget_and_the_largest_spender_first(filled: 
 
 
 EventMaker = Callable[..., PrivacyEvent]
-
-
-@pytest.fixture
-def exported(ledger: Ledger, scope: Scope, make_event: EventMaker) -> Ledger:
-    ledger.grant(scope, Guarantee(1.0, 1e-6, AddRemove()))
-    for number in range(3):
-        ledger.reserve(scope, make_event(), answers=1).commit(f'receipt "{number}", ü')
-    return ledger
-
-
-def test_json_lines_hold_every_entry(exported: Ledger, tmp_path: Path) -> None:
-    path = tmp_path / "entries.jsonl"
-    assert exported.export(path, format="jsonl", overwrite=False) == 7
-    lines = path.read_text().splitlines()
-    assert [json.loads(line)["action"] for line in lines] == ["grant", *["reserve", "commit"] * 3]
-    assert json.loads(lines[2])["receipt"] == 'receipt "0", ü'

@@ -1,11 +1,21 @@
-"""Lists against brute force in integers, whatever the depth, the block and the engine."""
+"""Lists, distances and votes against brute force in integers, whatever the block."""
 
 from __future__ import annotations
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from reticent.neighbours import NeighbourSearch, Records
+from reticent.neighbours import (
+    LEAST_WEIGHT,
+    WEIGHT_STEPS,
+    NeighbourSearch,
+    RadiusKernel,
+    Records,
+    label_votes,
+)
+from reticent.neighbours.exhaustive import Exhaustive
 
 
 def _records(n: int, d: int, side: int, seed: int = 0) -> Records:
@@ -23,12 +33,11 @@ def _brute_force(records: Records, query: np.ndarray) -> list[int]:
     return sorted(range(len(records)), key=lambda place: (distances[place], place))
 
 
-@pytest.mark.parametrize("engine", ["numpy", "faiss"])
 @pytest.mark.parametrize("depth", [1, 100, 399, 1000])
-def test_lists_begin_the_one_order_of_all_records(engine: str, depth: int) -> None:
+def test_lists_begin_the_one_order_of_all_records(depth: int) -> None:
     records = _records(400, 3, 5)
     queries = np.random.default_rng(1).integers(-6, 7, size=(17, 3)).astype(float)
-    search = NeighbourSearch(records, engine=engine)
+    search = NeighbourSearch(records)
     seen = 0
     for block in search.lists(queries, depth=depth, rows=6):
         for row in range(len(block)):
@@ -58,3 +67,64 @@ def test_no_records_give_empty_lists() -> None:
     (block,) = NeighbourSearch(records).lists([[0, 0], [1, 1]], depth=4)
     assert block.order.shape == (2, 0)
     assert block.lengths.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("records", "queries"), [(300, 70), (1, 3), (40, 0)])
+def test_within_and_ranked_against_all_distances(records: int, queries: int) -> None:
+    rng = np.random.default_rng(records)
+    points = rng.integers(-6, 7, size=(records, 3)).astype(np.float32)
+    asked = rng.integers(-6, 7, size=(queries, 3)).astype(np.float32)
+    everything = Exhaustive(points)
+    squared = ((asked[:, None, :].astype(int) - points[None].astype(int)) ** 2).sum(axis=2)
+    limits = rng.integers(0, 120, size=queries)
+    found = list(everything.within(asked, limits))
+    assert len(found) == queries
+    for row, (places, distances) in enumerate(found):
+        assert places.tolist() == np.flatnonzero(squared[row] < limits[row]).tolist()
+        assert distances.tolist() == squared[row][places].tolist()
+    ranks = (1, max(1, records // 3), records)
+    expected = np.sort(squared, axis=1)[:, [rank - 1 for rank in ranks]]
+    assert everything.ranked(asked, ranks).tolist() == expected.tolist()
+
+
+def test_no_records_have_nobody_near() -> None:
+    empty = Exhaustive(np.zeros((0, 2), dtype=np.float32))
+    [(places, squared)] = empty.within(np.zeros((1, 2), dtype=np.float32), np.array([9]))
+    assert (len(places), len(squared)) == (0, 0)
+
+
+def _expected(kernel: RadiusKernel, squared: int) -> int:
+    inner, outer = kernel.squared_inner, kernel.squared_radius
+    if squared >= outer:
+        return 0
+    if kernel.power == 0:
+        return WEIGHT_STEPS
+    share = min(Fraction(1), Fraction(outer - squared, outer - inner))
+    steps = int(share * WEIGHT_STEPS)
+    if kernel.power == 2:
+        steps = steps * steps // WEIGHT_STEPS
+    return steps if steps >= LEAST_WEIGHT else 0
+
+
+@pytest.mark.parametrize("power", [0, 1, 2])
+@pytest.mark.parametrize("ends", [(0, 1), (3, 50), (0, 100), (10_000, 2**24)])
+def test_weights_are_the_stated_integers(power: int, ends: tuple[int, int]) -> None:
+    kernel = RadiusKernel(squared_inner=ends[0], squared_radius=ends[1], power=power)
+    squared = np.unique(
+        np.concatenate([np.linspace(0, 1.2 * ends[1], 400).astype(np.int64), np.array(ends)])
+    )
+    found = kernel.weights(squared)
+    assert found.tolist() == [_expected(kernel, int(one)) for one in squared]
+    assert (np.diff(found) <= 0).all()
+    assert set(found[found > 0] >= LEAST_WEIGHT) <= {True}
+    assert found[0] == WEIGHT_STEPS
+
+
+def test_votes_are_counts_of_labels() -> None:
+    rng = np.random.default_rng(0)
+    labels, chosen = rng.integers(0, 5, size=30), rng.integers(-1, 30, size=(8, 12))
+    votes = label_votes(chosen, labels, classes=5)
+    for row in range(8):
+        assert votes[row].tolist() == [
+            sum(labels[place] == c for place in chosen[row] if place >= 0) for c in range(5)
+        ]

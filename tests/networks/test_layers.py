@@ -1,17 +1,27 @@
+"""Layers against torch's, exact in any batch, and stored."""
+
 from __future__ import annotations
+
+import json
 
 import mpmath
 import numpy as np
 import pytest
 import torch
 
+from reticent.core.errors import InvalidInput
 from reticent.networks import (
+    Activation,
     ActivationKind,
     Affine,
     Convolution,
+    Network,
+    Residual,
     average_pool,
 )
 from reticent.networks.layers import without_bias
+from reticent.networks.serial import describe, rebuild
+from reticent.networks.sorting import is_pair_sort, pair_sort
 
 CONVOLUTIONS = [
     ((4, 6, 5), (4, 4, 3, 2), (1, 1), (0, 0), 1),
@@ -137,3 +147,54 @@ def test_batches_that_are_split_or_empty_give_the_same_rows(monkeypatch):
     assert np.allclose(layer.transposed_map(gradients), whole[1], rtol=1e-13, atol=1e-13)
     assert layer.map(values[:0]).shape == (0, layer.outputs)
     assert layer.transposed_map(gradients[:0]).shape == (0, layer.inputs)
+
+
+def test_every_layer_survives():
+    rng = np.random.default_rng(0)
+    convolution = Convolution(
+        rng.normal(size=(2, 1, 2, 2)),
+        rng.normal(size=2),
+        input_shape=(2, 4, 3),
+        stride=(2, 1),
+        padding=(1, 0),
+        groups=2,
+    )
+    size = convolution.outputs
+    branch = (
+        Affine(rng.normal(size=(size, size)), rng.normal(size=size)),
+        Activation(ActivationKind.GELU),
+    )
+    network = Network(
+        (convolution, Residual(branch), Affine(rng.normal(size=(2, size)), np.zeros(2))), (2, 4, 3)
+    )
+    structure, arrays = describe(network, "f")
+    again = rebuild(json.loads(json.dumps(structure)), arrays, "f")
+    points = rng.normal(size=(5, 24))
+    assert np.array_equal(again.forward(points), network.forward(points))
+    for missing in arrays:
+        with pytest.raises(InvalidInput, match="network: not a description"):
+            rebuild(
+                structure, {name: array for name, array in arrays.items() if name != missing}, "f"
+            )
+    with pytest.raises(InvalidInput, match="network: not a description"):
+        rebuild({}, arrays, "f")
+
+
+def test_pairs_are_sorted() -> None:
+    branch = pair_sort(4).branch
+    rows = np.array([[1.0, 3.0, 5.0, 2.0]])
+    moved = rows + branch[2].forward(branch[1].kind.apply(branch[0].forward(rows)))
+    assert moved.tolist() == [[3.0, 1.0, 5.0, 2.0]]
+
+
+def test_only_a_sort_of_pairs_is_taken_for_one() -> None:
+    layer = pair_sort(6)
+    assert is_pair_sort(layer)
+    first, relu, last = layer.branch
+    bent = last.weight.copy()
+    bent[0, 0] += 2.0**-52
+    assert not is_pair_sort(Residual((first, relu, Affine(bent, last.bias))))
+    assert not is_pair_sort(Residual((first, relu, Affine(last.weight, last.bias + 1.0))))
+    assert not is_pair_sort(Residual((first, Activation(ActivationKind.TANH), last)))
+    assert not is_pair_sort(Residual((first, relu)))
+    assert not is_pair_sort(first)

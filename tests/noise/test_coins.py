@@ -48,9 +48,3 @@ def test_the_share_of_heads_is_the_probability(p: float) -> None:
     tosses = 4_000_000
     heads = int(coins(tosses, probability=p, sampler=SeededSampler(1)).sum())
     assert stats.binomtest(heads, tosses, p).pvalue > 1e-6
-
-
-def test_a_probability_cut_to_sixteen_bits_would_be_noticed() -> None:
-    tosses, p = 4_000_000, 2.0**-16 + 2.0**-17
-    heads = int(coins(tosses, probability=2.0**-16, sampler=SeededSampler(1)).sum())
-    assert stats.binomtest(heads, tosses, p).pvalue < 1e-3

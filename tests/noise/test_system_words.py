@@ -28,13 +28,6 @@ def test_no_word_comes_twice() -> None:
     assert len(np.unique(words)) == len(words), COLLISION
 
 
-def test_a_block_that_is_used_twice_would_be_noticed(monkeypatch) -> None:
-    block = system_words(1000)
-    monkeypatch.setattr(release_samplers, "system_words", lambda count: block[:count].copy())
-    words = np.concatenate([release_samplers.system_words(1000) for _ in range(20)])
-    assert len(np.unique(words)) < len(words)
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_draws_other_numbers_than_its_parent() -> None:
     sampler = SecureSampler()

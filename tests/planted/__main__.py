@@ -119,7 +119,7 @@ def mirrored(copy: Path, fault: Fault) -> list[str]:
     name = f"test_{Path(fault.file).stem}*.py"
     return [
         str(path.relative_to(copy))
-        for room in fault.room
+        for room in fault.rooms
         for path in sorted((copy / "tests" / room).glob(name))
     ]
 
@@ -174,7 +174,7 @@ def tried(fault: Fault, free: Queue[Path], failing: Iterable[str] = ()) -> Outco
         if own:
             found = failures(copy, own, first=True, without=failing)
         if not found:
-            rooms = [f"tests/{room}" for room in fault.room]
+            rooms = [f"tests/{room}" for room in fault.rooms]
             found = failures(copy, rooms, first=True, without=failing)
         outcome = Outcome(fault, found[0].rsplit("/", 1)[-1] if found else "")
         print(f"{fault.name}: {outcome.noticed or 'NOT NOTICED'}", file=sys.stderr, flush=True)
@@ -197,7 +197,7 @@ def table(outcomes: Iterable[Outcome]) -> str:
     """Return the outcomes as a Markdown table."""
     lines = ["| fault | room | noticed by |", "|---|---|---|"]
     for one in outcomes:
-        rooms = ", ".join(one.fault.room)
+        rooms = ", ".join(one.fault.rooms)
         # a parameter's value may be long, and holds signs that end a cell
         by = f"`{one.noticed.split('[')[0]}`" if one.noticed else "**no test**"
         lines.append(f"| {one.fault.name} | {rooms} | {by} |")
@@ -217,7 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     if not chosen:
         parser.error("no fault has such a name")
-    rooms = list(dict.fromkeys(room for fault in chosen for room in fault.room))
+    rooms = list(dict.fromkeys(room for fault in chosen for room in fault.rooms))
     with copies(given.jobs) as free, ThreadPoolExecutor(given.jobs) as pool:
         failing = [
             name

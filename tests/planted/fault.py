@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 
 @dataclass(frozen=True)
@@ -14,11 +15,17 @@ class Fault:
         file: the changed file, below ``src/reticent``.
         old: a text that occurs in it exactly once.
         new: the text in its place.
-        room: folders of tests, below ``tests``, whose quick tests must notice.
+        room: folders of tests, below ``tests``, whose quick tests must notice, where they are
+            others than the file's own.
     """
 
     name: str
     file: str
     old: str
     new: str
-    room: tuple[str, ...]
+    room: tuple[str, ...] = ()
+
+    @property
+    def rooms(self) -> tuple[str, ...]:
+        """Folders of tests whose quick tests must notice."""
+        return self.room or (str(PurePosixPath(self.file).parent),)

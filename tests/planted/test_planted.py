@@ -15,8 +15,8 @@ def test_a_fault_has_one_place_in_the_source_and_can_be_run(fault: Fault) -> Non
     text = (ROOT / "src" / "reticent" / fault.file).read_text()
     changed = planted(text, fault)
     assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(text))
-    assert fault.room
-    for room in fault.room:
+    assert fault.rooms
+    for room in fault.rooms:
         assert list((ROOT / "tests" / room).rglob("test_*.py"))
 
 

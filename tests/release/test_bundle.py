@@ -64,12 +64,16 @@ def test_a_serial_stands_for_weights_that_are_private(stored: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["bundle.json", "card.md", "manifest.json", "weights.safetensors"])
-def test_a_flipped_bit_of_every_byte_is_found(stored: Path, name: str) -> None:
+def test_a_flipped_bit_of_every_byte_and_another_length_are_found(stored: Path, name: str) -> None:
     whole = (stored / name).read_bytes()
     for place in range(len(whole)):
         content = bytearray(whole)
         content[place] ^= 1 << place % 8
         (stored / name).write_bytes(bytes(content))
+        with pytest.raises(CorruptBundle):
+            Bundle.read(stored)
+    for changed in (whole[:-1], whole + b" ", whole + whole, b""):
+        (stored / name).write_bytes(changed)
         with pytest.raises(CorruptBundle):
             Bundle.read(stored)
 

@@ -1,9 +1,7 @@
 """Bundles that anyone may have edited: what comes out of a load is a system or a documented error,
 and nothing else.
 
-Bytes are changed under the manifest that was written for them, which must be found every time;
-and values are changed with a manifest that is made for them, as a person would who knows the
-format.
+Values are changed with a manifest that is made for them, as a person would who knows the format.
 """
 
 from __future__ import annotations
@@ -93,7 +91,7 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         training=ClippedDescent(hidden=(3,), random_state=0),
     ).fit(X, Y),
     "ensemble": lambda: CertifiedEnsemble(
-        epsilon=2.0, classes=CLASSES, k_max=1, members=2, mechanism="distance", delta=0.1
+        epsilon=2.0, classes=CLASSES, k_max=1, members=2, delta=0.1
     ).fit(X, Y),
     "vectors": lambda: PowerEncoder(
         epsilon=4.0,
@@ -141,46 +139,6 @@ def _load(folder: Path, system: str) -> Any:
         warnings.simplefilter("ignore")
         return LOADERS[system].load(folder)
 
-
-# Bytes
-
-
-def _flipped(content: bytes, rng: random.Random) -> bytes:
-    changed = bytearray(content)
-    changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
-    return bytes(changed)
-
-
-def _slice_moved(content: bytes, rng: random.Random) -> bytes:
-    start, stop = sorted(rng.randrange(len(content)) for _ in range(2))
-    return content[:start] + content[stop:] + content[start:stop]
-
-
-BYTES: dict[str, Callable[[bytes, random.Random], bytes]] = {
-    "flip": _flipped,
-    "cut": lambda content, rng: content[: rng.randrange(len(content))],
-    "more": lambda content, rng: content + rng.choice([b" ", b"\n", b"\0", content]),
-    "moved": _slice_moved,
-    "noise": lambda content, rng: rng.randbytes(rng.randrange(1, 200)),
-    "blank": lambda content, rng: (
-        content.replace(b"  ", b"\t", 1) if b"  " in content else b" " + content
-    ),
-}
-
-
-def _byte_mutant(folder: Path, scratch: Path, rng: random.Random) -> str | None:
-    """Changes one file in a copy of ``folder``; what was done, or None where that changed
-    nothing.
-    """
-    shutil.copytree(folder, scratch)
-    name, what = rng.choice(FILES), rng.choice(list(BYTES))
-    content = (scratch / name).read_bytes()
-    changed = BYTES[what](content, rng)
-    (scratch / name).write_bytes(changed)
-    return None if changed == content else f"{what} in {name}"
-
-
-# Values, with a manifest made for them
 
 VALUES: list[Any] = json.loads(
     "[null, true, false, 0, 1, -1, 3, 9007199254740993, 9223372036854775808, -0.0, 0.5, -1.5,"
@@ -289,37 +247,6 @@ def _value_mutant(folder: Path, scratch: Path, rng: random.Random) -> str | None
     return ", ".join(done)
 
 
-Mutate = Callable[[Path, Path, random.Random], str | None]
-
-
-def _check(
-    bundles: dict[str, Path], tmp_path: Path, mutate: Mutate, *, mutants: int, seed: int
-) -> float:
-    """Load mutants. Each is refused as it should be, or what was loaded can be used.
-
-    Returns:
-        The share of mutants that were loaded.
-    """
-    rng, loaded = random.Random(seed), 0
-    refusals = CorruptBundle if mutate is _byte_mutant else (CorruptBundle, InvalidInput)
-    for number in range(mutants):
-        folder, scratch = rng.choice(list(bundles.values())), tmp_path / "mutant"
-        done = mutate(folder, scratch, rng)
-        if done is not None:
-            where = f"mutant {number} of seed {seed}: {folder.name}, {done}"
-            try:
-                found = _load(scratch, Bundle.read(folder).system)
-            except refusals:
-                found = None
-            except BaseException as error:
-                raise AssertionError(f"{where}: {error!r}") from error
-            if found is not None:
-                loaded += 1
-                _check_usable(found, scratch, where)
-        shutil.rmtree(scratch, ignore_errors=True)
-    return loaded / mutants
-
-
 def _check_usable(found: Any, folder: Path, where: str) -> None:
     """What was loaded is what was stored, and answers or says in plain words why not."""
     assert found.bundle().same_content(Bundle.read(folder)), where
@@ -351,20 +278,29 @@ RUNS = [
 
 
 @pytest.mark.parametrize(("mutants", "seed"), RUNS)
-def test_every_changed_byte_is_found(
-    bundles: dict[str, Path], tmp_path: Path, mutants: int, seed: int
-) -> None:
-    assert _check(bundles, tmp_path, _byte_mutant, mutants=mutants, seed=seed) == 0
-
-
-@pytest.mark.parametrize(("mutants", "seed"), RUNS)
 def test_changed_values_end_in_a_system_or_a_documented_error(
     bundles: dict[str, Path], tmp_path: Path, mutants: int, seed: int
 ) -> None:
     """Some values may be changed by whoever makes a manifest (epsilon of a label, a utility); most
     do not fit the rest.
     """
-    assert _check(bundles, tmp_path, _value_mutant, mutants=mutants, seed=seed) < 1 / 3
+    rng, loaded = random.Random(seed), 0
+    for number in range(mutants):
+        folder, scratch = rng.choice(list(bundles.values())), tmp_path / "mutant"
+        done = _value_mutant(folder, scratch, rng)
+        if done is not None:
+            where = f"mutant {number} of seed {seed}: {folder.name}, {done}"
+            try:
+                found = _load(scratch, Bundle.read(folder).system)
+            except (CorruptBundle, InvalidInput):
+                found = None
+            except BaseException as error:
+                raise AssertionError(f"{where}: {error!r}") from error
+            if found is not None:
+                loaded += 1
+                _check_usable(found, scratch, where)
+        shutil.rmtree(scratch, ignore_errors=True)
+    assert loaded < mutants / 3
 
 
 def _device(path: Path) -> None:
@@ -398,12 +334,3 @@ def test_only_plain_files_of_bounded_size_are_read(
     put(folder / name)
     with pytest.raises(CorruptBundle):
         _load(folder, "PosthocEncoder")
-
-
-def test_files_of_two_bundles_do_not_mix(bundles: dict[str, Path], tmp_path: Path) -> None:
-    for name in FILES:
-        folder = tmp_path / name
-        shutil.copytree(bundles["encoder"], folder)
-        shutil.copyfile(bundles["local encoder"] / name, folder / name)
-        with pytest.raises(CorruptBundle):
-            _load(folder, "PosthocEncoder")

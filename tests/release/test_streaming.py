@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -121,24 +120,6 @@ def test_every_row_is_seen_once_in_order_whatever_the_file(
         np.testing.assert_array_equal(frame.iloc[:, : release.values.shape[1]], release.values)
     receipts = sorted((tmp_path / "out").glob("*.receipt.json"))
     assert [json.loads(path.read_text())["answers"] for path in receipts] == sizes
-
-
-@pytest.mark.parametrize("format", ["csv", "arrow", "parquet"])
-def test_parts_are_read_back_alike(encoder: PowerEncoder, tmp_path: Path, format: str) -> None:
-    frames = [
-        TABLE.drop(columns=IGNORED),
-        pl.DataFrame(TABLE.drop(columns=IGNORED).to_dict("list")),
-    ]
-    found = list(encoder.release_stream(frames, tmp_path / "out", format=format))
-    read = {
-        "csv": pd.read_csv,
-        "arrow": lambda path: pa.ipc.open_file(path).read_all().to_pandas(),
-        "parquet": pd.read_parquet,
-    }[format]
-    for number, release in enumerate(found):
-        frame = read(tmp_path / "out" / f"part-{number:06}.{format}")
-        np.testing.assert_array_equal(frame["powerencoder0"], release.values[:, 0])
-        assert frame["withheld"].tolist() == release.withheld.tolist()
 
 
 PARTNER = Scope(principal="partner", subject="ward")

@@ -5,7 +5,7 @@ faults that must be seen.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -23,7 +23,6 @@ from reticent.retraining.convex import ConvexModel, ConvexSettings, convex_model
 from reticent.retraining.reserves import one_against_one
 
 Pair = tuple[np.ndarray, np.ndarray]
-Judge = Callable[[ConvexModel, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def ours(model: ConvexModel, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +81,7 @@ def neighbours(X: np.ndarray, y: np.ndarray, model: ConvexModel, seed: int) -> I
         yield np.delete(X, place, axis=0), np.delete(y, place)
 
 
-def broken_pairs(seeds: range, judge: Judge = ours) -> tuple[int, int, float]:
+def broken_pairs(seeds: range) -> tuple[int, int, float]:
     """Neighbours looked at, pairs of neighbour and query that break a property, and the largest
     change of the reserve.
     """
@@ -99,11 +98,11 @@ def broken_pairs(seeds: range, judge: Judge = ours) -> tuple[int, int, float]:
             level = (queries @ normal + offset * settings.norm_bound) / length
             edge = queries - level[:, None] * normal
             queries = np.concatenate([queries, edge, edge * 1.001 + 1e-3, edge + 0.1 * normal])
-        labels, distances = judge(model, queries)
+        labels, distances = ours(model, queries)
         reserve = reserves(model, queries)[1]
         for rows, truth in neighbours(X, y, model, seed):
             other = fit(rows, truth, settings)
-            others, far = judge(other, queries)
+            others, far = ours(other, queries)
             looked += 1
             jumps = np.abs(distances - far) > 1
             flips = (labels != others) & ((distances > 0) | (far > 0))
@@ -124,28 +123,6 @@ def test_many_neighbouring_data_sets_by_brute_force() -> None:
     looked, broken, _ = broken_pairs(range(1000, 2500))
     assert looked > 20_000
     assert broken == 0
-
-
-def doubled(model: ConvexModel, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    labels, reserve = reserves(model, queries)
-    return labels, np.maximum(np.ceil(2.0 * reserve) - 1, 0).astype(int)
-
-
-def no_floor(model: ConvexModel, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """ceil(r) in place of ceil(r) - 1: labels that change at distance 1."""
-    labels, reserve = reserves(model, queries)
-    return labels, np.ceil(reserve).astype(int)
-
-
-def two_thirds(model: ConvexModel, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """.67 in place of the 1 that a record takes at most."""
-    labels, reserve = reserves(model, queries)
-    return labels, np.maximum(np.ceil(reserve / 0.67) - 1, 0).astype(int)
-
-
-@pytest.mark.parametrize("judge", [doubled, no_floor, two_thirds])
-def test_planted_faults_break_a_property(judge: Judge) -> None:
-    assert broken_pairs(range(60), judge)[1] >= 10
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 3))

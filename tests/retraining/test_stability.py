@@ -220,14 +220,6 @@ def test_a_million_votes_move_by_at_most_one() -> None:
             assert vote_moves(random, 50_000, members, classes) == (1, [0], [0])
 
 
-def test_ignoring_third_labels_would_overstate_the_distance() -> None:
-    """Winner 3 votes at distance 9, runner-up 2, and 2 votes for a third label that any one
-    record can turn.
-    """
-    votes, costs = [[0], [0], [0], [1], [1], [2], [2]], [[9], [9], [9], [9], [9], [0], [0]]
-    assert vote_distances(votes, costs, classes=3)[1].tolist() == [1]
-
-
 def test_the_published_sum_jumps_between_neighbours() -> None:
     """One losing vote at distance 0 joins the winners: the published distance moves by 101, ours
     by 1.

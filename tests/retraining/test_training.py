@@ -229,26 +229,6 @@ def test_the_order_of_records_and_groups_of_distances_do_not_matter() -> None:
             np.testing.assert_array_equal(high[:4], another)
 
 
-def test_positional_batches_are_not_covered() -> None:
-    """One record inserted at the front moves every record into another batch: the retrained
-    model escapes.
-    """
-    settings = TrainingSettings(features=3, classes=2, batches=4, epochs=2, clip=1.0)
-    random = np.random.default_rng(11)
-    X, labels = draw(random, 40, 2)
-    # Neighbours in the list are alike, so that each batch is a kind of its own.
-    labels = np.arange(40) % 4 // 2
-    X[:, 0] = np.where(labels == 1, 3.0, -3.0)
-    X[:, 1] = np.arange(40) % 4
-    by_position = parameter_intervals(X, labels, settings, k_max=1, batch=np.arange(40) % 4)
-    longer, more = np.concatenate([np.zeros((1, 3)), X]), np.append(0, labels)
-    assert not by_position.contains(
-        plain_training(longer, more, settings, batch=np.arange(41) % 4), 1
-    )
-    by_key = certified(settings, (X, labels), 1)
-    assert by_key.contains(retrained(settings, (longer, more)), 1)
-
-
 @pytest.mark.parametrize(
     "fields",
     [

@@ -220,6 +220,22 @@ def client(place: Place, serve_here: Callable[[Settings], httpx.Client]) -> http
     return found
 
 
+@pytest.fixture
+def service(any_place: Place) -> Iterator[Any]:
+    """A service without its server, on SQLite and again on PostgreSQL."""
+    from reticent.service.core import Service
+
+    found = Service(any_place.settings(lease=30.0))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def key(any_place: Place, service: Any) -> Any:
+    """The key of acme."""
+    return service.keys.find(any_place.secret)
+
+
 def _adjacency_of_rows(bundles: Path) -> Any:
     from reticent import load
 

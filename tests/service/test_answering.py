@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,18 +22,6 @@ from tests.service.conftest import RECORDS, Place
 
 BODY = json.dumps({"rows": [[0.3, 0.2], [-0.3, -0.2]]}).encode()
 COST = 1_000_000
-
-
-@pytest.fixture
-def service(any_place: Place) -> Iterator[Service]:
-    found = Service(any_place.settings(lease=30.0))
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def key(any_place: Place, service: Service) -> ApiKey:
-    return service.keys.find(any_place.secret)
 
 
 def ask(service: Service, key: ApiKey, name: str = "request-1", body: bytes = BODY) -> bytes:

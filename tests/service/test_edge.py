@@ -114,8 +114,3 @@ def test_a_body_that_is_slow_cut_off_or_too_long_is_refused(
     with pytest.raises(RequestRefused) as refused:
         asyncio.run(read_body(receive, stated=50, seconds=0.05, structure=structure))
     assert Problem.of(refused.value).status == status
-
-
-def test_compressed_bodies_are_refused() -> None:
-    status, problem = call(None, [(b"content-encoding", b"gzip")])
-    assert (status, problem["code"]) == (415, 2)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -24,18 +23,6 @@ from tests.service.servers import start_is_refused
 from tests.service.test_answering import COST, ask
 
 SECRET = PREFIX + "planted" * 8
-
-
-@pytest.fixture
-def service(any_place: Place) -> Iterator[Service]:
-    found = Service(any_place.settings())
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def key(any_place: Place, service: Service) -> ApiKey:
-    return service.keys.find(any_place.secret)
 
 
 def change(ledger: Ledger, sql: str, **values: object) -> None:

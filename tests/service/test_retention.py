@@ -23,18 +23,6 @@ DAY = 86_400.0
 
 
 @pytest.fixture
-def service(any_place: Place) -> Iterator[Service]:
-    found = Service(any_place.settings())
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def key(any_place: Place, service: Service) -> ApiKey:
-    return service.keys.find(any_place.secret)
-
-
-@pytest.fixture
 def careless_sqlite() -> Iterator[None]:
     """SQLite as its authors build it: removed bytes stay until something else needs the place."""
 

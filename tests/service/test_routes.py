@@ -235,28 +235,3 @@ def test_raw_rows_of_a_bundle_that_protects_them_are_refused(
     assert listed["labels"]["subject"] == RECORDS
     assert listed["free"]["route"] == "free"
     assert place.spent("patient-1") == 0
-
-
-OUT_OF_BOUNDS: list[tuple[dict[str, str], bytes, int]] = [
-    ({"Content-Encoding": "gzip"}, b"{}", 415),
-    ({"Content-Type": "text/plain"}, b"{}", 415),
-    ({"Idempotency-Key": "short"}, b"{}", 422),
-    ({}, b"[" * 100_000, 422),
-    ({}, b"\xff\xfe", 422),
-]
-
-
-def test_bodies_have_bounds(client: httpx.Client) -> None:
-    usual = {"Idempotency-Key": "request-1", "Content-Type": "application/json"}
-    for headers, content, status in OUT_OF_BOUNDS:
-        told = client.post("/v1/bundles/labels/answers", content=content, headers=usual | headers)
-        assert told.status_code == status, told.text
-        assert told.json()["code"] == 2
-
-
-def test_bodies_of_equal_length_whatever_the_answers(client: httpx.Client) -> None:
-    lengths = {
-        len(ask(client, "labels", {"rows": [row] * 4}, name=f"request-{number}").content)
-        for number, row in enumerate([[0.6, 0.6], [-0.6, -0.6], [0.0, 0.0]] * 4)
-    }
-    assert len(lengths) == 1

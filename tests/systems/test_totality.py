@@ -100,12 +100,6 @@ MAKERS: dict[str, Callable[[], Any]] = {
         classifier=LABELLING,
         mechanism="stability",
     ).fit(PICTURES, LABELS),
-    "posthoc, own module": lambda: PosthocClassifier(
-        **POSTHOC, embedder=module(), classifier=LABELLING, mechanism="softmax"
-    ).fit(PICTURES, LABELS),
-    "certified": lambda: CertifiedClassifier(
-        epsilon=1.0, classes=[0, 1], k_max=5, training=ClippedDescent(input_bound=1.0)
-    ).fit(PICTURES, LABELS),
     "certified, extractor": lambda: CertifiedClassifier(
         epsilon=1.0, classes=[0, 1, 2], k_max=3, features=Features(map=module())
     ).fit(PICTURES, LABELS),
@@ -132,9 +126,6 @@ MAKERS: dict[str, Callable[[], Any]] = {
     ).fit(PICTURES.reshape(-1, 64), LABELS),
     "neighbours, inputs": lambda: neighbour_search(features=Features(range=(0.0, 1.0))),
     "neighbours, gradients": lambda: neighbour_search(features=Features(map="hog")),
-    "neighbours, own module": lambda: neighbour_search(
-        features=Features(map=module(), range=(-3.0, 3.0))
-    ),
 }
 
 fitted = cache(lambda name: MAKERS[name]())
@@ -215,20 +206,9 @@ def test_a_row_is_the_same_to_the_last_bit_alone_in_a_batch_and_anywhere_in_it(n
         np.testing.assert_array_equal(Exact.of(system, crowd).values[0], whole[40])
 
 
-def _answers_everything(name: str, rows: int) -> None:
-    system = fitted(name)
-    for start in range(0, rows, QUERIES):
-        X = shaped(system, extreme(min(QUERIES, rows - start), seed=start))
-        assert answered(system.simulate(X, seed=start), len(X))
-
-
 @pytest.mark.parametrize("name", MAKERS)
 def test_no_finite_row_raises(name: str) -> None:
-    _answers_everything(name, 1_000)
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(0)
-@pytest.mark.parametrize("name", MAKERS)
-def test_no_finite_row_raises_in_a_hundred_thousand(name: str) -> None:
-    _answers_everything(name, 100_000)
+    system = fitted(name)
+    for start in range(0, 1_000, QUERIES):
+        X = shaped(system, extreme(min(QUERIES, 1_000 - start), seed=start))
+        assert answered(system.simulate(X, seed=start), len(X))

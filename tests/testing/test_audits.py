@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.mechanisms import SumSession
 from reticent.noise import SecureSampler
 from reticent.systems import (
     Ball,
@@ -22,6 +21,7 @@ from reticent.systems import (
 from reticent.testing import Case, CheckFailed
 from reticent.testing.audits import audited
 from reticent.testing.records import check_noise, variance_limits, variance_power
+from tests.audit.test_records import scale_noise
 from tests.systems.test_contract import CASES as OTHERS
 from tests.systems.votes.test_contract import (
     EXTREME,
@@ -94,8 +94,8 @@ AUDITED = {
 
 - posthoc vectors and labels: they claim more than their own network needs, so that no pair of
   inputs is near the claim. ``audit_fitted`` takes the worst pair of their mechanism;
-- certified labels by "distance" and private-kNN with screening: no pair near their worst is written
-  yet. ``tests/audit`` has the worst pairs of their mechanisms.
+- private-kNN with screening: no pair near its worst is written yet. ``tests/audit`` has the worst
+  pairs of its mechanisms.
 """
 
 
@@ -140,18 +140,7 @@ def test_a_hundredth_of_it_shows_no_more_than_is_claimed(name: str) -> None:
 def test_half_the_noise_is_refuted_by_its_variance(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = SumSession.release
-
-    def release(self: SumSession, totals: Any) -> tuple[Any, ...]:
-        exact = [np.asarray(total) for total in totals]
-        return tuple(
-            np.asarray(
-                total.reshape(noisy.shape) + np.rint(0.5 * (noisy - total.reshape(noisy.shape)))
-            )
-            for total, noisy in zip(exact, whole(self, totals), strict=True)
-        )
-
-    monkeypatch.setattr(SumSession, "release", release)
+    scale_noise(monkeypatch, 0.5)
     with pytest.raises(CheckFailed, match="variance"):
         check_noise(AUDITED[name], 0.01)
 

@@ -1,14 +1,17 @@
-"""Heads: learn from released values, mark withheld rows, refuse what does not fit."""
+"""Heads learn from released values; training noise has the radius and the shape of the release."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 from torch import nn
 
+from reticent.core import Norm
 from reticent.training.heads import HeadConfig, linear_head, train_head
 from reticent.training.networks import Adam
+from reticent.training.noise import noise_spread, training_noise
 
 CONFIG = HeadConfig(hidden=(16,), epochs=8, batch_size=100)
 
@@ -56,3 +59,24 @@ def test_a_linear_head_knows_of_the_noise() -> None:
     }
     assert right[1.0] == pytest.approx(0.921, abs=0.02)  # four to five standard errors
     assert right[1e-9] < 0.7
+
+
+@pytest.mark.parametrize("norm", list(Norm))
+def test_radius_is_gamma_and_scale_errors_are_caught(norm: Norm) -> None:
+    # Density exp(-||u||) in m dimensions has ||u|| ~ Gamma(m). False alarm 1e-4 per norm; seeded.
+    torch.manual_seed(0)
+    radius = norm.of(training_noise(20_000, 3, output_norm=norm).numpy())
+    assert stats.kstest(radius, stats.gamma(3).cdf).pvalue > 1e-4
+    for wrong in (2 / 3, 3 / 2):
+        assert stats.kstest(radius * wrong, stats.gamma(3).cdf).pvalue < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("norm", "variance"),
+    # Laplace: 2. Cube: E[Gamma(m + 1)^2] / 3 = (m + 1)(m + 2) / 3. Sphere: E[Gamma(m)^2] / m = m +
+    # 1.
+    [(Norm.L1, 2.0), (Norm.LINF, 20 / 3), (Norm.L2, 4.0)],
+)
+def test_the_spread_is_that_of_the_distribution(norm: Norm, variance: float) -> None:
+    torch.manual_seed(2)
+    assert noise_spread(3, output_norm=norm) == pytest.approx(np.sqrt(variance), rel=0.03)

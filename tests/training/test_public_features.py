@@ -1,4 +1,4 @@
-"""Patch features and principal components of public rows: maps, transformers, descriptions."""
+"""Maps of public rows are those of their definitions, and take each row by itself."""
 
 from __future__ import annotations
 
@@ -6,9 +6,28 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from skimage.feature import hog
+from torch import nn
 
 from reticent.core.errors import InvalidInput
+from reticent.training import public_space
+from reticent.training.features import (
+    FeatureMap,
+    HogFeatures,
+    IdentityFeatures,
+    ModuleFeatures,
+    Origin,
+    upright,
+)
 from reticent.training.public_features import PatchFeatures, PublicPCA, public_map
+from reticent.training.public_space import (
+    LENGTH,
+    REACH,
+    UNIT,
+    PublicSpace,
+    directions_of,
+)
 
 PICTURES = np.random.default_rng(0).random((60, 3, 8, 9))
 SMALL: dict[str, Any] = {"image_shape": (3, 8, 9), "filters": 6, "patch": 3, "pool": 2}
@@ -66,3 +85,122 @@ def test_a_map_of_ones_own_is_not_described() -> None:
     chain = PublicPCA(components=2, of=Own()).fit(PICTURES.reshape(60, -1))
     with pytest.raises(InvalidInput, match="a bundle can hold"):
         chain.describe()
+
+
+PUBLIC = np.random.default_rng(0).normal(size=(200, 5)) * [5.0, 3.0, 1.0, 0.1, 1e-3]
+
+
+def around(**changes: object) -> PublicSpace:
+    settings = {"components": None, "whitening": 0.0, "lower_upper": None, "alike": True}
+    return PublicSpace.around(PUBLIC, **{**settings, **changes})  # type: ignore[arg-type]
+
+
+def test_points_are_principal_components_on_a_grid() -> None:
+    points = around(components=3).points(PUBLIC) / UNIT
+    centred = PUBLIC - PUBLIC.mean(axis=0)
+    _, _, directions = np.linalg.svd(centred, full_matrices=False)
+    expected = centred @ directions[:3].T
+    expected /= np.sqrt(np.square(expected).sum(axis=1).mean())
+    assert np.abs(np.abs(points) - np.abs(expected)).max() < 1e-3
+
+
+def test_a_point_is_the_same_alone_in_any_order_and_beside_others() -> None:
+    space = around(whitening=0.5)
+    rows = np.random.default_rng(1).normal(size=(9000, 5)) * 3
+    together = space.points(rows)
+    assert np.array_equal(together[::-1], space.points(rows[::-1]))
+    assert np.array_equal(together[:50], np.concatenate([space.points(r[None]) for r in rows[:50]]))
+
+
+def test_what_is_multiplied_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounding at the end would hide a product that depends on the batch, most of the time."""
+    rows = np.random.default_rng(4).normal(size=(50, 9))
+    space = PublicSpace.around(rows, components=4, whitening=0.5, lower_upper=None, alike=True)
+    honest, seen = public_space.exact_product, []
+
+    def checked(left: Any, right: Any, *, bound: float) -> Any:
+        seen.append(np.array_equal(left, np.rint(left)) and np.array_equal(right, np.rint(right)))
+        assert (np.abs(left) @ np.abs(right)).max() <= bound
+        return honest(left, right, bound=bound)
+
+    monkeypatch.setattr(public_space, "exact_product", checked)
+    space.points(np.concatenate([rows, 1e9 * rows]))
+    assert seen
+    assert all(seen)
+
+
+def test_far_rows_are_cut_to_public_numbers() -> None:
+    rows = np.array([[1e308, -1e308, 1e308, 0.0, 1e300]])
+    points = around(whitening=1.0).points(rows)
+    assert np.isfinite(points).all()
+    assert np.abs(points).max() <= REACH
+    directions = directions_of(points, intercept=0.3)
+    assert np.linalg.norm(directions) <= LENGTH
+
+
+def test_a_range_in_place_of_rows() -> None:
+    space = PublicSpace.of_range(np.zeros(3), np.array([1.0, 2.0, 4.0]))
+    assert space.points(np.array([[0.5, 1.0, 2.0]])).tolist() == [[0, 0, 0]]
+    corner = space.points(np.array([[1.0, 2.0, 4.0]]))
+    assert np.array_equal(corner, space.points(np.array([[9.0, 9.0, 9.0]])))
+    assert np.ptp(corner) == 0
+
+
+FEATURES_PICTURES = np.random.default_rng(0).random((9, 64))
+NET = nn.Sequential(nn.Linear(64, 16), nn.GELU(), nn.BatchNorm1d(16), nn.Dropout(0.5))
+
+
+def _maps() -> list[FeatureMap]:
+    torch.manual_seed(0)
+    plain = HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=False)
+    return [
+        IdentityFeatures(),
+        plain,
+        HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=True),
+        ModuleFeatures(NET, (64,), Origin.PUBLIC),
+        ModuleFeatures(NET, (64,), Origin.RELEASED),
+    ]
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_a_row_does_not_depend_on_its_batch(number: int) -> None:
+    features = _maps()[number]
+    whole = features.features(FEATURES_PICTURES)
+    for rows in (slice(3, 4), slice(2, 9), slice(None, None, -1)):
+        assert (features.features(FEATURES_PICTURES[rows]) == whole[rows]).all()
+
+
+def test_maps_say_what_they_were_made_from() -> None:
+    assert [features.origin for features in _maps()] == [
+        Origin.FIXED,
+        Origin.FIXED,
+        Origin.FIXED,
+        Origin.PUBLIC,
+        Origin.RELEASED,
+    ]
+
+
+def test_gradients_are_those_of_the_library_plane_by_plane() -> None:
+    planes = np.random.default_rng(1).random((2, 2, 16, 16))
+    features = HogFeatures(image_shape=(2, 16, 16), cell=4, orientations=9, upright=False).features(
+        planes.reshape(2, -1)
+    )
+    for row in range(2):
+        expected = [
+            hog(plane, orientations=9, pixels_per_cell=(4, 4), cells_per_block=(2, 2))
+            for plane in planes[row]
+        ]
+        np.testing.assert_array_equal(features[row], np.concatenate(expected))
+
+
+def test_upright_undoes_a_shear() -> None:
+    rows, columns = np.mgrid[:28, :28]
+    stroke = (np.abs(columns - 13.5) < 2) & (np.abs(rows - 13.5) < 9)
+    slanted = (np.abs(columns - 13.5 - 0.5 * (rows - 13.5)) < 2) & (np.abs(rows - 13.5) < 9)
+    straightened = upright(slanted.astype(float))
+    assert (
+        np.abs(straightened - stroke).mean() < 0.03 < np.abs(slanted.astype(float) - stroke).mean()
+    )
+    empty, single = np.zeros((8, 8)), np.eye(1, 64, 20).reshape(8, 8)
+    assert (upright(empty) == empty).all()
+    assert (upright(single) == single).all()

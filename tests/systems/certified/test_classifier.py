@@ -1,4 +1,4 @@
-"""One certified classifier, from fit to booked answers and back from disk."""
+"""Certified classifiers and votes of them, from fit to booked answers and back from disk."""
 
 from __future__ import annotations
 
@@ -16,8 +16,20 @@ from reticent.core import AddRemove, Guarantee, Replace
 from reticent.core.errors import (
     InvalidParameter,
 )
-from reticent.retraining import TrainingSettings, parameter_intervals, stable_distances
-from reticent.systems import CertifiedClassifier, CertifiedEnsemble, Features
+from reticent.retraining import (
+    TrainingSettings,
+    parameter_intervals,
+    record_buckets,
+    record_keys,
+    stable_distances,
+    vote_distances,
+)
+from reticent.systems import (
+    CertifiedClassifier,
+    CertifiedEnsemble,
+    ConvexCertifiedClassifier,
+    Features,
+)
 
 
 def blobs(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -54,14 +66,12 @@ def test_the_guarantee_is_the_mechanism_s_and_names_its_adjacency(
         classes=[0, 1], epsilon=1.0, k_max=2, counting="replace", data_set="blobs"
     ).fit(*blobs(50))
     assert replace.guarantee == Guarantee(1.0, 0.0, Replace(1, data_set="blobs"))
-    distance = CertifiedClassifier(
-        classes=[0, 1], epsilon=1.0, delta=1e-3, k_max=40, mechanism="distance", data_set="blobs"
+    signed = CertifiedClassifier(
+        classes=[0, 1], epsilon=1.0, delta=1e-3, k_max=40, data_set="blobs"
     ).fit(*blobs(2000))
-    assert "e^1 = 2.72, plus 0.001, per answer" in distance.card().protected
-    assert distance.guarantee == Guarantee(1.0, 1e-3, AddRemove(1, data_set="blobs"))
-    release = distance.release([[3.0, 3.0], [0.0, 0.0]])
-    assert release.values[0] == 1
-    assert not release.withheld[0]
+    assert "e^1 = 2.72, plus 0.001, per answer" in signed.card().protected
+    assert signed.guarantee == Guarantee(1.0, 1e-3, AddRemove(1, data_set="blobs"))
+    assert not signed.release([[3.0, 3.0], [0.0, 0.0]]).withheld.any()
 
 
 def test_a_total_for_many_answers(fitted: CertifiedClassifier) -> None:
@@ -71,10 +81,6 @@ def test_a_total_for_many_answers(fitted: CertifiedClassifier) -> None:
     total = classifier.total(answers=1000, delta=1e-5)
     assert total.winner == "optimal"
     assert 9.999 < total.epsilon <= 10.0 + 1e-9
-    with pytest.raises(InvalidParameter, match="pure epsilon"):
-        CertifiedClassifier(classes=[0, 1], epsilon=1.0, delta=0.1, mechanism="distance").calibrate(
-            epsilon=1.0, delta=0.0, answers=3
-        )
 
 
 def test_the_number_of_answers_decides_between_response_and_gaussian_noise() -> None:
@@ -188,3 +194,57 @@ def test_the_query_follows_what_it_is_made_of(fitted: CertifiedClassifier) -> No
     system.data_set_ = "others"
     assert system.query_.adjacency.data_set == "others"
     assert system.set_params(epsilon=fitted.epsilon).query_ is not kept
+
+
+def classifier(**fields: Any) -> ConvexCertifiedClassifier:
+    return ConvexCertifiedClassifier(
+        **{"epsilon": 0.1, "classes": [0, 1], "norm_bound": 4.0, "data_set": "blobs", **fields}
+    )
+
+
+def test_public_prevalence_makes_a_rare_label_count(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    y = (random.random(4000) < 0.05).astype(int)
+    X = random.normal(size=(4000, 2)) + 0.8 * y[:, None]
+    names = np.where(y == 1, "ill", "well")
+    fields = {"classes": ["ill", "well"], "regularization": 1.0}
+    plain = classifier(**fields).fit(X, names)
+    weighted = classifier(**fields, prevalence={"well": 0.95, "ill": 0.05}).fit(X, names)
+    found = [(part.exact_predict(X) == "ill")[y == 1].mean() for part in (plain, weighted)]
+    assert found[0] < 0.05
+    assert found[1] > 0.5
+    assert weighted.members_[0].settings.class_weights == pytest.approx((1.0, 1 / 19))
+    loaded = ConvexCertifiedClassifier.load(weighted.save(tmp_path / "bundle"))
+    assert loaded.prevalence == {"ill": 0.05, "well": 0.95}
+    assert "weights of labels" in loaded.card().to_markdown()
+    with pytest.raises(InvalidParameter, match="prevalence"):
+        classifier(**fields, prevalence={"ill": 0.05}).fit(X, names)
+
+
+def test_every_member_is_a_classifier_of_its_own_records() -> None:
+    X, y = blobs(400)
+    ensemble = CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=4, k_max=6).fit(X, y)
+    member = record_buckets(record_keys(X, y), buckets=4, purpose="ensemble member")
+    queries = blobs(200, seed=1)[0]
+    labels, distances = ensemble.member_distances(queries)
+    for index in range(4):
+        alone = CertifiedClassifier(classes=[0, 1], epsilon=1.0, k_max=6).fit(
+            X[member == index], y[member == index]
+        )
+        np.testing.assert_array_equal(alone.stable_distances(queries)[0], labels[index])
+        np.testing.assert_array_equal(alone.stable_distances(queries)[1], distances[index])
+    for mine, reference in zip(
+        ensemble.stable_distances(queries),
+        vote_distances(labels, distances, classes=2),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(mine, reference)
+    assert ensemble.guarantee == Guarantee(1.0, 0.0, AddRemove(1, data_set=ensemble.data_set_))
+
+
+def test_a_member_without_records_still_votes() -> None:
+    ensemble = CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=12, k_max=2).fit(*blobs(8))
+    labels, distances = ensemble.member_distances([[1.0, 1.0]])
+    assert (distances == 0).any()
+    assert len(ensemble.release([[1.0, 1.0]]).values) == 1
+    assert labels.shape == (12, 1)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
+from reticent.core.errors import InvalidInput
 from reticent.release.fits import not_counted
 from reticent.systems import (
     CertifiedClassifier,
@@ -67,3 +71,33 @@ def test_predictions_survive_what_they_say_they_survive(name: str) -> None:
                 assert (after == before)[numbers >= k].all()
                 checked += int((numbers >= k).sum())
     assert checked > 500
+
+
+def blobs(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, 2, count)
+    rows = random.normal(size=(count, 2)) + np.where(labels == 1, 1.0, -1.0)[:, None]
+    return np.round(rows * 1024) / 1024, labels
+
+
+def test_views_need_the_records_and_stay_with_their_owner(tmp_path: Path) -> None:
+    X, y = blobs(40)
+    system = clone(SYSTEMS["intervals"]).fit(X, y)
+    before = pickle.dumps(system)
+    first = system.unlearning(X)
+    assert len(pickle.dumps(system)) == len(before)  # no view in it
+    for other in (
+        CertifiedClassifier.load(system.save(tmp_path / "bundle")),
+        pickle.loads(pickle.dumps(system)),
+    ):
+        np.testing.assert_array_equal(other.exact_predict(X), system.exact_predict(X))
+        with pytest.raises(InvalidInput, match="fit again"):
+            other.unlearning(X)
+    np.testing.assert_array_equal(system.unlearning(X), first)
+    # Another fit forgets the views of the one before.
+    system.fit(X[:20], y[:20])
+    assert not np.array_equal(system.unlearning(X), first)
+    with pytest.raises(InvalidInput, match="two members"):
+        clone(SYSTEMS["ensemble"]).fit(X, y).poisoning(X, change="replace")
+    with pytest.raises(InvalidInput, match="counting='remove'"):
+        CertifiedClassifier(epsilon=1.0, classes=[0, 1], counting="remove").fit(X, y)

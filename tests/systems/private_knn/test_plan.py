@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from reticent.accounting import PrivateKnnSteps, private_knn_total
 from reticent.core import AddRemove
@@ -68,12 +69,14 @@ def test_chosen_noise_meets_the_total_from_below() -> None:
 
 
 def test_queries_that_fail_their_screening_are_withheld() -> None:
-    plan = _given(threshold=9.0, sigma_votes=1.0, sigma_screening=0.3)
-    labels = plan.answer(
-        np.array([[20.0], [100.0], [180.0]]), _voters(plan), sampler=SecureSampler()
-    )
-    assert (labels[0], labels[2]) == (0, 1)
-    assert labels[1] in (UNANSWERED, 0, 1)
+    """As often as ten votes of ten and discrete Gaussian noise fail eleven: 1e-6 by chance."""
+    plan = _given(queries=4000, threshold=11.0, sigma_votes=1.0, sigma_screening=3.0)
+    labels = plan.answer(np.full((4000, 1), 20.0), _voters(plan), sampler=SecureSampler())
+    chances = np.exp(-(np.arange(-60, 61) ** 2) / (2 * 3.0**2))
+    passed = labels != UNANSWERED
+    assert (labels[passed] == 0).all()
+    right = chances[61:].sum() / chances.sum()
+    assert stats.binomtest(int(passed.sum()), 4000, right).pvalue > 1e-6
 
 
 class _Watched(SampledNeighbours):

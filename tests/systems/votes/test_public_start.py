@@ -25,20 +25,6 @@ def model(**more: Any) -> PublicStartClassifier:
     return PublicStartClassifier(**{**settings, **more})
 
 
-def fitted(n: int, *, sign: int = 1, **more: Any) -> PublicStartClassifier:
-    codes = CODES[:n] if sign == 1 else 1 - CODES[:n]
-    with not_counted("a test: nothing leaves"):
-        return model(**more).simulate_fit(ROWS[:n], codes, seed=0, **PUBLIC)
-
-
-@pytest.mark.parametrize("records", [None, 400])
-def test_private_records_move_neither_offset_nor_number_of_sums(records: int | None) -> None:
-    one, other = fitted(400, records=records), fitted(7, sign=-1, records=records)
-    assert np.array_equal(one.space_.points(ROWS), other.space_.points(ROWS))
-    for name in ("blocks", "sums", "sigmas"):
-        assert getattr(one.mechanism_, name) == getattr(other.mechanism_, name)
-
-
 @pytest.mark.parametrize(
     ("records", "counting"), [(100, "add-remove"), (100, "replace"), (None, "add-remove")]
 )

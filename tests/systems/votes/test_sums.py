@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from reticent.core import AddRemove
 from reticent.mechanisms import NoisySums, SumBlock
 from reticent.systems.public_reference import PublicReference
-from reticent.systems.votes import descent, noisy_gradient, sums
+from reticent.systems.votes import descent, sums
 from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
@@ -133,28 +133,10 @@ def test_all_columns_together_cost_one_total(make: Make) -> None:
     assert 0.5 * allowed < max(costs) <= allowed * (1 + 1e-6)
 
 
-def test_a_contribution_beyond_its_clip_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With every label at every point: which way the axes of the public space point differs from
-    processor to processor, and with it which of the labels has the longest residual.
-    """
-    records = [(point, label) for point, _ in RECORDS for label in COMMON["classes"]]
-
-    def largest() -> float:
-        here, *more = (
-            caught(NoisyGradientClassifier(steps=3, **COMMON), rows, None, **PUBLIC)
-            for rows in (OTHERS, *([*OTHERS, record] for record in records))
-        )
-        return max(float(distances(here, other).max()) for other in more)
-
-    assert largest() <= BOUND
-    monkeypatch.setattr(noisy_gradient, "clipped", lambda rows, bound: rows)
-    assert largest() > 1.1
-
-
 def test_a_mean_over_the_private_number_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     class Private(descent.NoisyCount):
         def add(self, noisy: Any) -> None:
-            self.value = float(size)
+            self.records = float(size)
 
     monkeypatch.setattr(descent, "NoisyCount", Private)
     found = []

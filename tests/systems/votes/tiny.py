@@ -42,7 +42,7 @@ def as_asked(model: Any, labels: np.ndarray) -> np.ndarray:
     return np.column_stack([labels, np.where(labels == 0, 5, 7)]) if several else labels
 
 
-class Caught:
+class Told:
     """Stands for a ``SumSession``: keeps the totals, and "releases" the same numbers to everybody,
     so that what follows can differ only where it depends on records in another way.
     """
@@ -51,38 +51,35 @@ class Caught:
     noise_scale = 1.0
 
     def __init__(self, mechanism: NoisySums) -> None:
-        self.mechanism = mechanism
+        self.mechanism, self.sigmas = mechanism, mechanism.sigmas
         self.totals: list[list[np.ndarray]] = []
-
-    @property
-    def sigmas(self) -> tuple[float, ...]:
-        return self.mechanism.sigmas
 
     def release(self, totals: Any) -> tuple[np.ndarray, ...]:
         arrays = [np.array(total, dtype=np.float64) for total in totals]
         self.totals.append(arrays)
         rng = np.random.default_rng(len(self.totals))
         return tuple(
-            np.rint(rng.normal(size=array.shape) * 3.0 * block.bound).astype(np.int64)
-            for array, block in zip(arrays, self.mechanism.blocks, strict=True)
+            np.rint(rng.normal(size=array.shape) * sigma).astype(np.int64)
+            for array, sigma in zip(arrays, self.sigmas, strict=True)
         )
 
 
-def caught(model: Any, records: list[Any], keys: list[Any] | None, **public: Any) -> Caught:
-    """The sums that ``model`` would release for ``records``; the model is left as it was made of
-    the stand-in's numbers.
-    """
-    rows = np.array([point for point, _ in records])
-    labels = as_asked(model, np.array([label for _, label in records]))
-    public_labels = public.get("public_y")
-    if public_labels is not None:
-        public_labels = as_asked(model, public_labels)
-    voters, public_rows = model._prepare(rows, labels, public.get("public_X"), public_labels, keys)
-    model.prepare(public_rows)
-    session = Caught(model._mechanism())
-    model.learn(voters, public_rows, session)
+def told(model: Any, X: Any, y: Any, keys: Any = None, **public: Any) -> Told:
+    """Let ``model`` learn from numbers that have nothing to do with the records."""
+    voters, rows = model._ready(X, y, public.get("public_X"), public.get("public_y"), keys)
+    session = Told(model._mechanism())
+    model.learn(voters, rows, session)
     model.student_ = model.costs_ = None
     return session
+
+
+def caught(model: Any, records: list[Any], keys: list[Any] | None, **public: Any) -> Told:
+    """The sums that ``model`` would release for ``records``."""
+    rows = np.array([point for point, _ in records])
+    labels = as_asked(model, np.array([label for _, label in records]))
+    if "public_y" in public:
+        public = {**public, "public_y": as_asked(model, public["public_y"])}
+    return told(model, rows, labels, keys, **public)
 
 
 def data_sets(most: int) -> Iterator[list[Any]]:
@@ -99,7 +96,7 @@ def with_one_more(records: list[Any]) -> Iterator[list[Any]]:
         yield [record, *records]
 
 
-def distances(one: Caught, other: Caught) -> np.ndarray:
+def distances(one: Told, other: Told) -> np.ndarray:
     """Largest distance of two neighbours' sums, over the bound, for every block."""
     assert len(one.totals) == len(other.totals)
     return np.array(
@@ -111,29 +108,3 @@ def distances(one: Caught, other: Caught) -> np.ndarray:
             for first, second in zip(one.totals, other.totals, strict=True)
         ]
     )
-
-
-class Told:
-    """Stands for a ``SumSession`` that tells everybody the same numbers, whatever the records are,
-    and keeps what it was asked to release.
-    """
-
-    def __init__(self, mechanism: NoisySums) -> None:
-        self.mechanism, self.sigmas = mechanism, mechanism.sigmas
-        self.totals: list[list[np.ndarray]] = []
-
-    def release(self, totals: Any) -> list[np.ndarray]:
-        self.totals.append([np.array(total, dtype=np.float64) for total in totals])
-        rng = np.random.default_rng(1)
-        return [
-            np.rint(rng.normal(size=np.shape(total)) * sigma)
-            for total, sigma in zip(totals, self.sigmas, strict=True)
-        ]
-
-
-def told(model: Any, X: Any, y: Any, **public: Any) -> Told:
-    """Let ``model`` learn from numbers that have nothing to do with the records."""
-    voters, rows = model._ready(X, y, public.get("public_X"), public.get("public_y"), None)
-    session = Told(model._mechanism())
-    model.learn(voters, rows, session)
-    return session

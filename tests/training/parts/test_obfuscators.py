@@ -1,4 +1,4 @@
-"""Obfuscators as parts compute what the functions behind them compute."""
+"""Obfuscators as parts compute what the functions behind them do; maps are those of definitions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,20 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from reticent.core.norms import Norm
 from reticent.networks import Network
 from reticent.networks.serial import same_network
 from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
-from reticent.training.parts import NoiseAware, PlannedRelease
+from reticent.training.parts import (
+    Ladder,
+    NoiseAware,
+    PlannedRelease,
+    PublicDiscriminants,
+    PublicPCA,
+)
 from reticent.training.power.lipschitz import LipschitzEncoderConfig, train_lipschitz_encoder
 
 RANDOM = np.random.default_rng(0)
@@ -88,3 +96,43 @@ def test_in_l2_and_above_20_inputs_ours_sorts_pairs_through_l2_noise(
     found = part.network()
     assert isinstance(found, Network)
     assert same_network(found, expected)
+
+
+LABELS = np.arange(900) % 3
+ROWS = RANDOM.normal(size=(900, 6)) * [3.0, 1.0, 0.01, 2.0, 0.5, 0.2]
+ROWS[:, 1] += 3.0 * LABELS
+ROWS[:, 4] += 2.0 * (LABELS == 1)
+
+
+@pytest.mark.parametrize("outputs", [1, 3, 6])
+def test_principal_components_agree_with_scikit_learn(outputs: int) -> None:
+    released = PublicPCA(outputs=outputs).fit(ROWS).network().forward(ROWS)
+    expected = PCA(n_components=outputs, svd_solver="full").fit_transform(ROWS)
+    signs = np.sign((released * expected).sum(axis=0))
+    np.testing.assert_allclose(released * signs, expected, atol=1e-9)
+
+
+def test_discriminants_span_those_of_scikit_learn_and_are_orthonormal() -> None:
+    part = PublicDiscriminants(shrinkage=1e-9).fit(ROWS, LABELS)
+    assert part.weight_.shape == (2, 6)
+    np.testing.assert_allclose(part.weight_ @ part.weight_.T, np.eye(2), atol=1e-12)
+    oracle = LinearDiscriminantAnalysis(solver="eigen").fit(ROWS, LABELS).scalings_[:, :2]
+    left, sizes, _ = np.linalg.svd(oracle, full_matrices=False)
+    cosines = np.linalg.svd(part.weight_ @ left)[1]
+    assert sizes.min() > 0
+    assert cosines.min() > 1 - 1e-6
+
+
+def test_directions_of_class_means_are_tried_and_worth_more_under_wide_noise() -> None:
+    """Fisher's direction looks away from where rows vary most; under noise that is wider than the
+    rows, the direction in which the means are furthest apart is the better one.
+    """
+    fisher, means = (part for part in Ladder().variants() if isinstance(part, PublicDiscriminants))
+    rng = np.random.default_rng(0)
+    labels = np.arange(4_000) % 2
+    rows = rng.normal(size=(4_000, 2)) * [1.0, 0.05] + labels[:, None] * [1.0, 0.1]
+    apart = []
+    for part in (fisher, means):
+        values = (part.fit(rows, labels).weight_ @ rows.T)[0]
+        apart.append(abs(values[labels == 1].mean() - values[labels == 0].mean()))
+    assert apart[1] > 2 * apart[0]  # the noise is the same, both are orthonormal

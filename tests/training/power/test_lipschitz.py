@@ -1,6 +1,4 @@
-"""The sorting encoder: orthonormal, 1-Lipschitz, described as it computes, and worth more with
-its noise than without.
-"""
+"""The sorting encoder is 1-Lipschitz; models of noisy columns learn through their noise."""
 
 from __future__ import annotations
 
@@ -8,12 +6,14 @@ import numpy as np
 import pytest
 import torch
 
+from reticent.core.norms import Norm
 from reticent.training.power.lipschitz import (
     LipschitzEncoderConfig,
     SortingNetwork,
     orthonormal,
     train_lipschitz_encoder,
 )
+from reticent.training.power.reader import ReaderConfig, train_reader
 
 
 @pytest.mark.parametrize("shape", [(3, 7), (7, 3), (6, 6), (1, 5)])
@@ -63,3 +63,17 @@ def test_training_finds_the_direction_that_matters() -> None:
         0.4 < apart <= 0.5 + 0.1
     )  # the two halves are 0.5 apart, and the encoder cannot pull them farther apart
     assert trained.loss < np.log(2)
+
+
+def test_readers_of_noisy_columns_learn_a_rule_that_turns_with_a_free_value() -> None:
+    """The label is the sign of the first column, turned by u: it alone tells nothing."""
+    random = np.random.default_rng(0)
+    turned = random.choice([-1.0, 1.0], 2_000)
+    near = random.uniform(-4, 4, (2_000, 2))
+    labels = (near[:, 0] * turned > 0).astype(np.int64)
+    free = np.column_stack([np.ones(2_000), turned])
+    settings = ReaderConfig(epsilon=4.0, norm=Norm.L2, hidden=16, epochs=15, batch_size=100)
+    reader = train_reader(free, near, labels, settings)
+    found = reader.forward(np.column_stack([free, near / settings.answer_unit]))
+    assert reader.output_dimension == 1
+    assert ((found[:, 0] > 0) == labels).mean() > 0.9

@@ -1,4 +1,4 @@
-"""Plain training against torch's automatic differentiation, record by record."""
+"""Plain training against torch's, record by record; and neighbours that break no certificate."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import pytest
 import torch
 from torch import nn
 
+from papers.certified import retrainings as search_module
 from papers.certified.plain_training import plain_training
+from papers.certified.retrainings import KINDS, search
 from reticent.retraining import TrainingSettings
+from reticent.retraining.reserves import ReserveSettings
 
 SETTINGS = [
     {"classes": 2},
@@ -63,3 +66,18 @@ def test_the_same_weights_as_torch(fields: dict[str, object]) -> None:
         plain_training(X, labels, settings, initial=initial, batch=batch), expected, strict=True
     ):
         np.testing.assert_allclose(weights, reference, atol=2e-7)
+
+
+@pytest.mark.parametrize("retrainings", [300, pytest.param(100_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_neighbours_break_a_certificate_only_where_it_grants_too_much(
+    kind: str, retrainings: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = search(kind, retrainings=retrainings, seconds=0.2 * retrainings)
+    assert sound["retrainings"] >= retrainings
+    assert sound["flips"] > 50
+    assert sound["broken"] == 0
+    assert 0.9 < sound["largest"] <= 1.0
+    monkeypatch.setattr(ReserveSettings, "worth", 0.5)
+    monkeypatch.setattr(search_module, "VOTE", 0.5 * search_module.VOTE)
+    assert search(kind, retrainings=300, seconds=60.0)["broken"] > 10
