@@ -290,10 +290,13 @@ def main() -> None:
             ledger.close()
         if options.postgres and "postgres" in options.only:
             ledger = Ledger.create(options.postgres)
+            send = Session._send
+            with mock.patch.object(Session, "_send", autospec=True, side_effect=send) as sent:
+                pairs_per_second(ledger, 100)
             rate, own = pairs_per_second(ledger, options.pairs)
             print(
                 f"PostgreSQL     {rate:6.0f} reserve-commit pairs/s ({own:.0f} per second of "
-                "the client's own CPU time)"
+                f"the client's own CPU time), {sent.call_count / 100:.1f} round trips a pair"
             )
             print(f"  {charge_each(ledger, options.people)}")
             compare_workers(

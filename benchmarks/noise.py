@@ -15,10 +15,11 @@ from collections.abc import Callable
 
 import numpy as np
 from figures import Figure, processor_seconds
+from opendp_sampler import OpenDPSampler
 from threadpoolctl import threadpool_limits
 
 from reticent.core import Norm
-from reticent.noise import OpenDPSampler, SecureSampler, k_norm
+from reticent.noise import SecureSampler, k_norm
 from reticent.noise.geometric import GeometricDigits
 
 FEW = 8

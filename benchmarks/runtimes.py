@@ -45,7 +45,6 @@ from reticent.lipschitz import (
     stability_radius,
 )
 from reticent.mechanisms import (
-    DistanceToInstability,
     FiniteChannel,
     GaussianMechanism,
     HopRelease,
@@ -69,7 +68,6 @@ from reticent.networks import Network, affine_chain
 from reticent.noise import (
     AuditSampler,
     Grid,
-    OpenDPSampler,
     SecureSampler,
     SeededSampler,
     k_norm,
@@ -167,7 +165,6 @@ def mechanisms() -> None:
         (NoisyMaxRelease(**labelled), (logits,)),
         (ProposeTestRelease(**test, inner=inner), (vectors, levels)),
         (published, (vectors, radii)),
-        (DistanceToInstability(**record, delta=1e-5), (labels, levels)),
         (StabilityResponse(**record, classes=10), (labels, levels)),
         (SmoothCauchy(**record), (two, levels)),
         (GlobalSensitivityResponse(**record), (two, levels)),
@@ -301,8 +298,8 @@ def accountants() -> None:
 
 def samplers() -> None:
     """One line for each sampler and distribution: 100,000 integers of scale 2^20."""
-    for sampler in (SecureSampler(), AuditSampler(0), SeededSampler(0), OpenDPSampler()):
-        count = 1000 if isinstance(sampler, OpenDPSampler) else 100_000
+    for sampler in (SecureSampler(), AuditSampler(0), SeededSampler(0)):
+        count = 100_000
         name = type(sampler).__name__
         laplace = partial(sampler.discrete_laplace, count, scale=2.0**20)
         show(f"{name}, Laplace", fastest(laplace, count=count), "number")

@@ -2,12 +2,13 @@
 request, beside the same call in-process.
 
     python benchmarks/service.py [--seconds 5] [--workers 1 2] [--postgres URL] [--folder FOLDER]
-        [--only start in-process service overload memory] [--requests 100000]
+        [--only start in-process service overload memory cost] [--requests 100000]
 
 Claims: at least 10,000 rows a second in requests of 1,000 rows of a table bundle; 300 requests of
 one row a second with durable charges on SQLite (synchronous=FULL); a request too many is refused
 with 429 in under 50 ms, and nothing is charged for it; the first answer and page come within ten
-seconds; memory stays flat (``--only memory``). Peer, in the same run:
+seconds; memory stays flat (``--only memory``). ``--only cost`` prints processor time by request and
+row, of server and client, and how long 16 clients wait. Peer, in the same run:
 ``release`` with the same ledger in one process, which waits for the disk once a call and for
 nobody else. Processor time is printed beside the clock, since a busy machine slows the clock alone.
 """
@@ -25,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from http.client import HTTPConnection, HTTPException
 from itertools import count
 from pathlib import Path
@@ -33,6 +35,7 @@ import numpy as np
 from figures import Figure
 from http_load import Loaded, load
 
+from reticent.client import Client
 from reticent.core import Guarantee, Scope
 from reticent.core.signatures import write_key_pair
 from reticent.ledger import Ledger
@@ -42,16 +45,22 @@ from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifi
 RECORDS = "benchmark"
 ENOUGH = 1e11
 FEATURES = 14
+WIDTHS = (8, 64)
+"""Columns of the tables of ``--only cost``."""
 
 
-def make(folder: Path, url: str) -> tuple[str, np.ndarray]:
-    """A bundle of a table with 14 columns, a ledger, a key; the key and rows to ask about."""
+def make(folder: Path, url: str, others: Sequence[int] = ()) -> tuple[str, np.ndarray]:
+    """A bundle of a table with 14 columns, and with each number of ``others``, a ledger, a key; the
+    key and rows to ask about.
+    """
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 5000)
-    X = rng.normal(size=(5000, FEATURES)) * 0.1 + 0.1 * (2 * y[:, None] - 1)
-    model = ConvexCertifiedClassifier(epsilon=0.1, classes=[0, 1], data_set=RECORDS)
-    model.fit(X, y)
-    model.save(folder / "bundles" / "labels")
+    for features in (*others, FEATURES):
+        X = rng.normal(size=(5000, features)) * 0.1 + 0.1 * (2 * y[:, None] - 1)
+        model = ConvexCertifiedClassifier(epsilon=0.1, classes=[0, 1], data_set=RECORDS)
+        model.fit(X, y)
+        name = "labels" if features == FEATURES else f"labels-{features}"
+        model.save(folder / "bundles" / name)
     write_key_pair(folder / "key.pem")
     ledger = Ledger.create(url, synchronous="NORMAL", anchor=folder / "anchors")
     total = Guarantee(ENOUGH, 0.0, model.guarantee.adjacency)
@@ -126,11 +135,12 @@ def ask_for(
     clients: int,
     seconds: float,
     rest: float = 0.0,
+    bundle: str = "labels",
 ) -> Loaded:
     """What ``clients`` see that ask about ``rows``, each time with a new idempotency key."""
     body = json.dumps({"rows": rows}, separators=(",", ":")).encode()
     head = (
-        f"POST /v1/bundles/labels/answers HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+        f"POST /v1/bundles/{bundle}/answers HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
         f"Authorization: Bearer {secret}\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\nIdempotency-Key: {os.urandom(6).hex()}-"
     ).encode()
@@ -189,7 +199,7 @@ def main() -> None:
     parser.add_argument(
         "--only",
         nargs="+",
-        choices=("start", "in-process", "service", "overload", "memory"),
+        choices=("start", "in-process", "service", "overload", "memory", "cost"),
         default=["start", "in-process", "service", "overload"],
     )
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
@@ -198,7 +208,9 @@ def main() -> None:
         folder = Path(name)
         (folder / "bundles").mkdir()
         url = chosen.postgres or f"sqlite:///{folder / 'ledger.db'}"
-        secret, rows = make(folder, url)
+        secret, rows = make(folder, url, WIDTHS if "cost" in chosen.only else ())
+        if "cost" in chosen.only:
+            cost(folder, url, secret, chosen.seconds)
         if "start" in chosen.only:
             starts(folder, url, secret, rows)
         if "in-process" in chosen.only:
@@ -223,6 +235,61 @@ def main() -> None:
             overload(folder, url, secret, rows, chosen.seconds)
         if "memory" in chosen.only:
             memory(folder, url, secret, rows, chosen.requests)
+
+
+def cost(folder: Path, url: str, secret: str, seconds: float) -> None:
+    """Processor time by request and by row, five times each, and how long each of 16 clients waits:
+    means that a slow machine moves, and so a range.
+    """
+    server = Server(folder, url, 1)
+    health = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
+    rng = np.random.default_rng(1)
+
+    def repeated(work: Callable[[], tuple[float, float]]) -> tuple[list[float], list[float]]:
+        work()  # warm
+        first, second = zip(*(work() for _ in range(5)), strict=True)
+        return list(first), list(second)
+
+    def asked(many: int, width: int, clients: int = 1) -> tuple[float, float]:
+        rows = rng.normal(size=(many, width)).tolist()
+        before = server.busy()
+        seen = ask_for(
+            server, secret, rows, clients=clients, seconds=seconds / 5, bundle=f"labels-{width}"
+        )
+        times = seen.times[200]
+        if clients > 1:
+            return float(np.median(times)), float(np.quantile(times, 0.99))
+        return (server.busy() - before) / len(times), float(np.median(times))
+
+    def checked() -> tuple[float, float]:
+        before = server.busy()
+        seen = load(server.port, lambda: health, clients=1, seconds=seconds / 5)
+        return (server.busy() - before) / len(seen.times[200]), 0.0
+
+    try:
+        Figure.of("server time of GET /healthz", repeated(checked)[0]).keep()
+        Figure.of("server time of one answer", repeated(lambda: asked(1, 8))[0]).keep()
+        for width in WIDTHS:
+            rows = rng.normal(size=(1000, width))
+            with Client(f"http://127.0.0.1:{server.port}", secret) as client:
+
+                def answered(width: int = width, rows: np.ndarray = rows) -> tuple[float, float]:
+                    used, before, calls = time.process_time(), server.busy(), 25
+                    for _ in range(calls):
+                        client.answers(rows, bundle=f"labels-{width}")
+                    own, theirs = time.process_time() - used, server.busy() - before
+                    return theirs / calls / len(rows), own / calls / len(rows)
+
+                served, took = repeated(answered)
+            what = f"a row of {width} columns, 1,000 in a request"
+            Figure.of(f"server time of {what}", served).keep()
+            Figure.of(f"client time of {what}", took).keep()
+        middle, late = repeated(lambda: asked(1, 8, 16))
+        Figure.of("wait of 16 clients, median", middle, unit="s by the clock").keep()
+        Figure.of("wait of 16 clients, p99", late, unit="s by the clock").keep()
+        print(f"p99 / median: {np.median(np.divide(late, middle)):.2f}")
+    finally:
+        server.stop()
 
 
 def overload(folder: Path, url: str, secret: str, rows: np.ndarray, seconds: float) -> None:

@@ -28,7 +28,6 @@ from reticent import mechanisms
 from reticent.core import AddRemove, Neighborhood, Norm
 from reticent.core.errors import ReticentError
 from reticent.mechanisms import (
-    DistanceToInstability,
     GaussianMechanism,
     KNormMechanism,
     LaplaceMechanism,
@@ -209,10 +208,6 @@ MECHANISMS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
         LEVELS,
     ),
     GlobalSensitivityResponse: ({"epsilon": 1.0, "adjacency": RECORDS}, LEVELS),
-    DistanceToInstability: (
-        {"epsilon": 1.0, "delta": 1e-5, "adjacency": RECORDS},
-        {"answers": np.array([0, 1]), "levels": np.array([0, 9])},
-    ),
     NoisyArgmax: ({**VOTES, "classes": 3, "sigma": 2.0}, {"votes": np.zeros((2, 3), dtype=int)}),
     NoisyScreening: (
         {**VOTES, "threshold": 3.0, "sigma": 2.0},

@@ -36,7 +36,6 @@ NEED_TORCH = (
     "reticent.attacks.reconstruction",
     "reticent.demos.posthoc",
     "reticent.networks.torch_modules",
-    "reticent.published.as_coded",
     "reticent.published.obfuscators",
     "reticent.published.posthoc_encoder",
     "reticent.published.power",

@@ -41,6 +41,7 @@ from reticent.systems import (
     PublicReference,
 )
 from reticent.systems.embedding.public_start import PublicStartEmbedding
+from reticent.systems.votes.responses import MarginResponse
 from reticent.training.public_start import PublicStart
 
 CLIP = 0.8
@@ -142,7 +143,8 @@ def _scores(labels: Integers, distances: Integers, truth: Integers) -> dict[str,
 
 
 def _voted(vote: LinearVoteClassifier, sums: Integers, truth: Integers) -> dict[str, float]:
-    levels = vote.response_.levels(sums)  # type: ignore[attr-defined]
+    assert isinstance(vote.response_, MarginResponse)
+    levels = vote.response_.levels(sums.astype(np.float64))
     return _scores(sums.argmax(axis=1), levels, truth)
 
 

@@ -10,7 +10,6 @@ from reticent.audit.cases import TO_GRID, AuditCase, case_of, label_outputs, sid
 from reticent.core.arrays import Array, Integers
 from reticent.core.norms import Norm
 from reticent.mechanisms import (
-    DistanceToInstability,
     NoisyArgmax,
     NoisyMaxRelease,
     NoisyScreening,
@@ -98,24 +97,6 @@ def response_case(
 
     name = f"{mechanism.name}, labels {labels}, levels {levels}"
     return case_of(name, epsilon, 0.0, answers, sides(labels, levels))
-
-
-def distance_to_instability_case(
-    mechanism: DistanceToInstability,
-    *,
-    answers: tuple[int, int],
-    levels: tuple[int, int],
-    epsilon: float,
-    delta: float,
-) -> AuditCase:
-    """Test neighbours whose answers (integers of at least 0) and stable distances are given."""
-
-    def run(side: tuple[int, int], runs: int, sampler: Sampler) -> Array:
-        given = np.full(runs, side[0]), np.full(runs, side[1])
-        return label_outputs(*mechanism.release(*given, sampler=sampler))
-
-    name = f"{mechanism.name}, answers {answers}, distances {levels}"
-    return case_of(name, epsilon, delta, run, sides(answers, levels))
 
 
 def signed_distance_case(

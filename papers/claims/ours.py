@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 
 from papers.claims.cases import (
-    distance_to_instability_case,
     logits_case,
     noisy_argmax_case,
     noisy_screening_case,
@@ -30,7 +29,6 @@ from reticent.core import AddRemove, Neighborhood, Norm
 from reticent.grids.lattice import Lattice
 from reticent.mechanisms import (
     AdditiveMechanism,
-    DistanceToInstability,
     FiniteChannel,
     GaussianMechanism,
     HopRelease,
@@ -98,14 +96,6 @@ def _signed() -> AuditCase:
     )
 
 
-def _instability() -> AuditCase:
-    mechanism = DistanceToInstability(epsilon=1.0, delta=DELTA, adjacency=RECORD)
-    lower = int(np.flatnonzero(mechanism.pass_probabilities[1:] <= 0.5)[-1])
-    return distance_to_instability_case(
-        mechanism, answers=(3, 3), levels=(lower + 1, lower), epsilon=1.0, delta=DELTA
-    )
-
-
 def _channel() -> AuditCase:
     return finite_channel_case(FiniteChannel.response(4, epsilon=1.0, adjacency=NEAR), epsilon=1.0)
 
@@ -167,7 +157,6 @@ OURS: dict[str, Callable[[], AuditCase]] = {
     "StabilityResponse": _response,
     "StabilityRelease": _stability,
     "SignedDistanceRelease": _signed,
-    "DistanceToInstability": _instability,
     "FiniteChannel, response": _channel,
     "HopRelease": _hops,
     "NoisyArgmax": lambda: _voting("argmax"),

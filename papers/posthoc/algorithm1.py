@@ -34,8 +34,7 @@ from papers.seeded_command import (
     seeded_parser,
 )
 from papers.seeds import combined, with_error
-from reticent.published.as_coded import CODED_ROWS, CodedObfuscator
-from reticent.published.obfuscators import PUBLISHED_ROWS, PublishedObfuscator
+from reticent.published.obfuscators import CODED_ROWS, CodedObfuscator, PublishedObfuscator
 from reticent.published.posthoc import Switches
 from reticent.published.posthoc_encoder import PublishedPosthocEncoder
 from reticent.training.progress import Report, silent
@@ -75,7 +74,7 @@ TYPED = {
 """Proposals as typed in the public code, in the order of the table's rows."""
 
 READINGS = {
-    "as printed (Algorithm 1)": Switches.printed(),
+    "as printed (Algorithm 1)": Switches(),
     "as the text says (section 4)": Switches.text(),
     "text, noise of P R / epsilon": replace(Switches.text(), noise_covers="P R"),
     "repaired": Switches.repaired(),
@@ -196,7 +195,7 @@ def as_text(material: Material, row: str, seed: int) -> Results:
     """One row as the text says: right among all answers, and withheld, by reading and epsilon."""
     settings = settings_of(material.data)
     part = PublishedObfuscator(
-        *PUBLISHED_ROWS[row],
+        row=row,
         outputs=settings.published_outputs,
         hidden=settings.published_hidden,
         epochs=settings.published_epochs,

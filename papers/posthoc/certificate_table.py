@@ -23,7 +23,7 @@ from papers.posthoc.settings import TableSettings, settings_of
 from papers.result_files import write_result
 from reticent.datasets import Dataset
 from reticent.mechanisms import AdditiveMechanism, ProposeTestRelease
-from reticent.published.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, train_obfuscator
+from reticent.published.obfuscators import PUBLISHED_ROWS, PublishedObfuscator
 from reticent.systems import Calibration, PosthocEncoder
 from reticent.training.progress import Report, bar
 
@@ -92,15 +92,15 @@ def run(
     folder.mkdir(parents=True, exist_ok=True)
     embedder = cached_embedder(data, settings, folder, seed=seed, report=report)
     points = embedder.embed(data.train_images)
-    config = ObfuscatorConfig(
-        regularisers=PUBLISHED_ROWS[obfuscator_row],
+    part = PublishedObfuscator(
+        row=obfuscator_row,
         hidden=HIDDEN,
         outputs=OUTPUTS,
         epochs=settings.published_epochs,
         batch_size=256,
-        seed=seed,
+        random_state=seed,
     )
-    obfuscator, _ = train_obfuscator(points, data.train_labels, config, report=report)
+    obfuscator = part.fit(points, data.train_labels, report=report).network_
     order = np.random.default_rng(seed).permutation(len(points))[:_FIT_ROWS]
     table = []
     for epsilon in epsilons:
@@ -206,7 +206,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--data", choices=("mnist", "fashion"), required=True)
     parser.add_argument(
-        "--row", choices=tuple(PUBLISHED_ROWS), default="Encoder", help="published obfuscator"
+        "--row", choices=PUBLISHED_ROWS, default="Encoder", help="published obfuscator"
     )
     parser.add_argument("--epsilons", type=float, nargs="+", default=[2.0, 5.0, 10.0])
     parser.add_argument(

@@ -38,7 +38,7 @@ from papers.seeds import combined, with_error
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset
 from reticent.plots import empty_drawing, png
-from reticent.published.obfuscators import ObfuscatorConfig, Sign, train_obfuscator
+from reticent.published.obfuscators import PublishedObfuscator, Sign
 from reticent.training.progress import Report
 
 if TYPE_CHECKING:
@@ -66,20 +66,17 @@ def constants(
         report: told about training.
     """
     settings = points.settings
-    config = ObfuscatorConfig(
-        regularisers=("arl",),
+    part = PublishedObfuscator(
+        row="ARL",
         hidden=settings.published_hidden,
         outputs=settings.published_outputs,
         epochs=settings.published_epochs,
         batch_size=256,
         alpha=alpha,
         sign=sign,
-        seed=points.seed,
-    )
-    module, _ = train_obfuscator(
-        points.train[:_ROWS], points.train_labels[:_ROWS], config, report=report
-    )
-    network = points.network(module)
+        random_state=points.seed,
+    ).fit(points.train[:_ROWS], points.train_labels[:_ROWS], report=report)
+    network = points.network(part.network_)
     bound = points.bound(network, Norm.L1)
     asked = points.train[:_POINTS]
     released = network.forward(points.train[: 2 * _POINTS])

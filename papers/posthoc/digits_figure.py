@@ -31,7 +31,7 @@ from reticent.demos.posthoc import (
     response_accuracy,
 )
 from reticent.plots import Level, Series, empty_drawing, png, utility
-from reticent.published.obfuscators import PUBLISHED_ROWS, ObfuscatorConfig, train_obfuscator
+from reticent.published.obfuscators import PublishedObfuscator
 from reticent.training.parts import LiveCoordinates
 from reticent.training.progress import Report, bar
 
@@ -74,14 +74,14 @@ def one_run(data: Dataset, config: Settings, *, report: Report) -> dict[str, Any
 
 def _published(job: Job, name: str) -> nn.Module:
     settings = job.settings
-    config = ObfuscatorConfig(
-        regularisers=PUBLISHED_ROWS[name],
+    part = PublishedObfuscator(
+        row=name,
         hidden=settings.hidden,
         outputs=settings.outputs,
         epochs=_PUBLISHED_EPOCHS,
-        seed=settings.seed,
+        random_state=settings.seed,
     )
-    return train_obfuscator(job.train, job.labels, config, report=job.report)[0]
+    return part.fit(job.train, job.labels, report=job.report).network_
 
 
 def run(

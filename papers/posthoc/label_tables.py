@@ -44,12 +44,7 @@ from reticent.datasets import Dataset
 from reticent.grids.shares import WHOLE
 from reticent.mechanisms import FiniteChannel, LabelMechanism
 from reticent.networks import Network
-from reticent.systems.posthoc.label_lattice import (
-    LatticeRows,
-    cell_weights,
-    fitted_rules,
-    label_lattice,
-)
+from reticent.systems.posthoc.label_lattice import LatticeRows, fitted_rules, label_lattice
 from reticent.systems.posthoc.plans import (
     LABEL_MECHANISMS,
     LabelRule,
@@ -58,7 +53,7 @@ from reticent.systems.posthoc.plans import (
     rule_plan,
 )
 from reticent.training.label_aware import LabelAwareConfig, train_label_release
-from reticent.training.label_tables import ExactTable, exact_table
+from reticent.training.label_tables import ExactTable, cell_weights, exact_table
 from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
@@ -181,7 +176,8 @@ class Rungs:
     def table(self, *, epsilon: float, radius: float, iterations: int) -> Results:
         """The table, what it is worth on public weights, and the bound on every such table."""
         lattice = label_lattice(self.public, radius=radius)
-        weights = cell_weights(self.public, lattice, seed=self.points.seed)
+        rows, seed = self.public, self.points.seed
+        weights = cell_weights(rows.points, rows.posterior, lattice=lattice, seed=seed)
         found: ExactTable = exact_table(
             weights, lattice=lattice, epsilon=epsilon, iterations=iterations, report=self.report
         )

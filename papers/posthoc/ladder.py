@@ -123,9 +123,7 @@ class Rungs:
     def published(self) -> Any:
         """The obfuscator of the papers' best row, trained once: it knows of no noise."""
         part = PublishedObfuscator(
-            "arl",
-            "contrastive",
-            "noise",
+            row="ARL-C-N",
             outputs=self.settings.published_outputs,
             hidden=self.settings.published_hidden,
             epochs=self.settings.published_epochs,

@@ -23,10 +23,8 @@ from reticent.mechanisms import AdditiveMechanism, ProposeTestRelease
 from reticent.networks import Network, from_torch
 from reticent.noise import SeededSampler
 from reticent.published.obfuscators import (
-    PUBLISHED_ROWS,
-    ObfuscatorConfig,
+    PublishedObfuscator,
     Sign,
-    train_obfuscator,
 )
 from reticent.systems.embedding import IdentityEmbedding
 from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate, noise_adder
@@ -148,16 +146,16 @@ def published_network(
     points: Embedded, row: str, report: Report, *, sign: Sign = "minus"
 ) -> nn.Sequential:
     """The obfuscator of one row of the published table; ``sign`` is that of its adversary."""
-    config = ObfuscatorConfig(
-        regularisers=PUBLISHED_ROWS[row],
+    part = PublishedObfuscator(
+        row=row,
         hidden=points.settings.published_hidden,
         outputs=points.settings.published_outputs,
         epochs=points.settings.published_epochs,
         batch_size=256,
         sign=sign,
-        seed=points.seed,
+        random_state=points.seed,
     )
-    return train_obfuscator(points.train, points.train_labels, config, report=report)[0]
+    return part.fit(points.train, points.train_labels, report=report).network_
 
 
 def informal_accuracy(points: Embedded, module: nn.Module) -> Informal:

@@ -8,7 +8,7 @@ import numpy as np
 
 from papers.power.parts import Array, Parts, Results
 from papers.power.published_mode import dp_adam_encoder, published_encoder
-from papers.power.reconstruction_bound import reconstruction_bound, smoothed
+from papers.power.reconstruction_bound import fisher_bound, reconstruction_bound, smoothed
 from reticent.attacks.hijacking import (
     HijackingConfig,
     hijacking_quality,
@@ -16,7 +16,7 @@ from reticent.attacks.hijacking import (
     train_hijacker,
 )
 from reticent.noise import SeededSampler
-from reticent.published.density import KernelDensity, bandwidth, fisher_bound
+from reticent.published.density import KernelDensity, bandwidth
 from reticent.systems import PowerEncoder, VectorTraining
 
 ATTACK_ROWS = 4000
@@ -77,7 +77,7 @@ def bound_and_attack(parts: Parts, *, epsilon: float) -> Results:
         parts.schema.encode(parts.public_rows),
         parts.schema.encode(parts.test_rows[:ATTACK_ROWS]),
     )
-    density = KernelDensity(own.astype(np.float32), bandwidth(own, rule="scott"))
+    density = KernelDensity(own.astype(np.float32), bandwidth(own))
     information = fisher_bound(density)
     own = smoothed(own, bandwidth=density.bandwidth, seed=parts.seed)
     random = np.random.default_rng(parts.seed)

@@ -5,8 +5,9 @@ Three small tables of packages that ship data, below SITE_PACKAGES: German credi
 Half of the rows are public, three tenths private, a fifth held out. ``PowerEncoder`` is fitted on
 public rows within an l2 radius of .1, by each mechanism that "auto" compares there, and by "auto".
 A server learns from released private rows, with the free columns where a mechanism leaves them
-free, and is scored on released held-out ones, in nats about the label. It is the mean of a small
-booster and a logistic regression. Four draws of the noise, ten cuts.
+free, and is scored on released held-out ones, in nats about the label. A code is read as the log
+odds that the bundle states for it. The server is the mean of a small booster and a logistic
+regression. Four draws of the noise, ten cuts.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from papers.result_files import cached_result, write_result
 from papers.seeds import combined, with_error
 from reticent.core.arrays import Array
 from reticent.systems import PowerEncoder
+from reticent.systems.power.code_query import LABEL, CodeQuery
 from reticent.systems.power.protection import Protection
 from reticent.tables import TabularSchema
 
@@ -106,11 +108,13 @@ def measured(packages: Path, name: str, seed: int, epsilon: float) -> dict[str, 
             random_state=seed,
         ).fit(table.iloc[public], labels[public])
         seconds = time.process_time() - start
-        along = free[:, :0] if encoder.mechanism_ == "code" else free
         draws = []
         for draw in range(_DRAWS):
             told = encoder.simulate(table, seed=1000 * seed + draw).values
-            seen = np.column_stack([along, told])
+            if isinstance(encoder.query_, CodeQuery):
+                seen = told @ np.diff(np.log(encoder.query_.posterior(LABEL)))
+            else:
+                seen = np.column_stack([free, told])
             draws.append(served(seen[private], labels[private], seen[held], labels[held]))
         found[mechanism] = combined(draws)[0] | {"fit, s": seconds}
     found["best rung"] = max((found[rung] for rung in RUNGS), key=lambda scores: scores["nats"])

@@ -26,20 +26,30 @@ _SCORED_ROWS = 20_000
 _INVERTED_ROWS = 2_000
 
 
-@lru_cache(maxsize=4)
 def published_encoder(
     parts: Parts, *, private: bool = True, power: int = 1, batch_size: int | None = None
 ) -> PublishedPowerEncoder:
     """The published encoder fitted on the private rows; without ``private`` the paper's
     non-private baseline.
     """
+    return _fitted(parts, private, power, batch_size or parts.settings.power_config.batch_size)
+
+
+@lru_cache(maxsize=6)  # all that one seed needs
+def _fitted(parts: Parts, private: bool, power: int, batch_size: int) -> PublishedPowerEncoder:
     settings = parts.settings
-    config = replace(settings.power_config, private=private, power=power, seed=parts.seed)
+    config = replace(
+        settings.power_config,
+        private=private,
+        power=power,
+        batch_size=batch_size,
+        seed=parts.seed,
+    )
     return PublishedPowerEncoder(
         epsilon=1.0,
         alpha=ALPHA,
         schema=parts.schema,
-        training=config if batch_size is None else replace(config, batch_size=batch_size),
+        training=config,
         bandwidth_factor=settings.bandwidth_factor,
         random_state=parts.seed,
     ).fit(parts.private_rows, parts.private_labels)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from reticent.core.arrays import Array
 from reticent.core.checks import count, positive
 from reticent.core.errors import InvalidParameter
+from reticent.published.density import KernelDensity
 
 
 def reconstruction_bound(
@@ -41,7 +42,7 @@ def reconstruction_bound(
     Args:
         dimension: d, number of coordinates of a row.
         lipschitz_epsilon: epsilon per unit of distance, which is epsilon over the radius.
-        prior_information: tr I(f) or more, such as ``published.density.fisher_bound`` for a kernel
+        prior_information: tr I(f) or more, such as ``fisher_bound`` for a kernel
             density estimate.
 
     Raises:
@@ -58,6 +59,26 @@ def reconstruction_bound(
             f"prior_information={prior_information!r}: expected a finite number of at least 0"
         )
     return dimension**2 / (lipschitz_epsilon**2 + prior_information)
+
+
+def fisher_bound(density: KernelDensity) -> float:
+    """Return d / h^2, an upper bound on tr I(f), the mean squared norm of the score of the estimate
+    at draws from itself.
+
+    *Why.* A draw is y = c + h u, with c one of the centers and u standard normal. The score is the
+    posterior mean of a single kernel's score: s(y) = E[(c - y) / h^2 | y] = E[-u / h | y]. So E
+    ||s(y)||^2 <= E ||u||^2 / h^2 = d / h^2 (Jensen). One center attains it, and centers much
+    farther apart than h nearly do. It is the information of the estimate, and of the data's
+    distribution only as far as the two are close.
+
+    Example:
+        >>> fisher_bound(KernelDensity(np.zeros((10, 2)), 0.5))
+        8.0
+
+    Reference: Stam (1959), inequality of Fisher information under convolution, of which this is
+    the weaker half.
+    """
+    return density.dimension / density.bandwidth**2
 
 
 def smoothed(rows: npt.ArrayLike, *, bandwidth: float, seed: int) -> Array:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reticent.version import __version__ as __version__
 
@@ -49,6 +48,11 @@ if TYPE_CHECKING:
     from reticent.systems.loading import load
     from reticent.tables import TabularSchema
     from reticent.testing import check_system
+else:
+    from reticent.core.lazy import lazy_names
+
+    # Torch takes seconds to import, and ``reticent --help`` should not.
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "BetaVAE",
@@ -96,28 +100,3 @@ __all__ = [
     "plan_inputs",
     "train_server",
 ]
-
-_ELSEWHERE = {
-    "Guarantee": "reticent.core",
-    "Ledger": "reticent.ledger",
-    "Plan": "reticent.planning",
-    "PrivacyWarning": "reticent.core.errors",
-    "Scope": "reticent.core",
-    "TabularSchema": "reticent.tables",
-    "audit_fitted": "reticent.audit",
-    "audit_records": "reticent.audit",
-    "check_system": "reticent.testing",
-    "load": "reticent.systems.loading",
-    "plan": "reticent.planning",
-    "plan_inputs": "reticent.planning",
-}
-"""What is not of `reticent.systems`, and the module that has it."""
-
-
-def __getattr__(name: str) -> Any:
-    """What this package gives, imported when first asked for: torch takes seconds, and ``reticent
-    --help`` should not.
-    """
-    if name not in __all__:
-        raise AttributeError(f"module 'reticent' has no attribute {name!r}")
-    return getattr(import_module(_ELSEWHERE.get(name, "reticent.systems")), name)

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 from papers.claims.cases import (
-    distance_to_instability_case,
     logits_case,
     noisy_argmax_case,
     noisy_screening_case,
@@ -42,7 +41,6 @@ from reticent.grids.public_graph import PublicGraph
 from reticent.mechanisms import (
     AdditiveMechanism,
     AnyTwo,
-    DistanceToInstability,
     FiniteChannel,
     GaussianMechanism,
     HopRelease,
@@ -146,15 +144,6 @@ def cauchy(epsilon: float, **fields) -> SmoothCauchy:
     return SmoothCauchy(epsilon=epsilon, adjacency=AddRemove(1), **fields)
 
 
-def instability(epsilon: float) -> AuditCase:
-    mechanism = DistanceToInstability(epsilon=epsilon, delta=DELTA, adjacency=AddRemove(1))
-    below_half = np.flatnonzero(mechanism.pass_probabilities[1:] <= 0.5)
-    lower = int(below_half[-1]) if len(below_half) else 0
-    return distance_to_instability_case(
-        mechanism, answers=(3, 3), levels=(lower + 1, lower), epsilon=epsilon, delta=DELTA
-    )
-
-
 ANSWERS = 12
 
 
@@ -241,7 +230,6 @@ MECHANISMS: dict[str, tuple[Callable[[float], AuditCase], float]] = {
     "signed distance, labels differ": (signed, 0.55),
     "signed distance, levels differ": (lambda e: signed(e, labels=(1, 1), levels=(1, 0)), 0.55),
     "signed distance, three classes": (lambda e: signed(e, classes=3), 0.5),
-    "distance to instability": (instability, 0.75),
     "table": (lambda e: finite_channel_case(table(e), epsilon=e), 0.8),
     "graph": (lambda e: finite_channel_case(graph(e), epsilon=e), 0.8),
     "hop": (lambda e: hop_release_case(hop(e), epsilon=e), 0.8),
@@ -273,8 +261,8 @@ def published_case(
         mechanism,
         radii=radii,
         shift=first,
-        epsilon=mechanism.claimed_epsilon,
-        delta=mechanism.claimed_delta,
+        epsilon=mechanism.guarantee.epsilon,
+        delta=mechanism.guarantee.delta,
     )
 
 
@@ -380,13 +368,6 @@ FAULTS: dict[str, Callable[[], AuditCase]] = {
     "signed distance, noise of one answer for twelve": lambda: signed(1.0, counted=1),
     "signed distance that moves by three": lambda: signed(1.0, labels=(1, 1), levels=(3, 0)),
     "signed distance, labels that differ at distance 1": lambda: signed(1.0, levels=(1, 1)),
-    "labels released at distance 1 that differ": lambda: distance_to_instability_case(
-        DistanceToInstability(epsilon=1.0, delta=DELTA, adjacency=AddRemove(1)),
-        answers=(3, 4),
-        levels=(1, 1),
-        epsilon=1.0,
-        delta=DELTA,
-    ),
     "sensitivity of single logits in place of differences": lambda: logits_case(
         SoftmaxRelease(classes=10, sensitivity=1.0, epsilon=2.0, adjacency=NEAR),
         lead=0.0,
@@ -427,21 +408,15 @@ def test_the_published_mechanism_with_every_repair_is_not_refuted() -> None:
 
 
 @pytest.mark.parametrize("runs", RUNS)
-def test_different_answers_and_bad_pairs_pass_only_delta(runs: int) -> None:
-    instable = DistanceToInstability(epsilon=1.0, delta=DELTA, adjacency=AddRemove(1))
+def test_bad_pairs_pass_only_delta(runs: int) -> None:
     additive = laplace(1.0)
     tested = ProposeTestRelease(
         radius=RADIUS, proposal=0.5, epsilon_test=1.0, delta_test=DELTA, inner=additive
     )
-    for case in (
-        distance_to_instability_case(
-            instable, answers=(3, 4), levels=(0, 0), epsilon=1.0, delta=DELTA
-        ),
-        propose_test_release_case(
-            tested, levels=(0, 0), shift=np.full(3, 1e3), epsilon=2.0, delta=DELTA
-        ),
-    ):
-        assert audited(case, runs).excluded(delta=case.delta) < (0.5 if runs < MILLION else 0.1)
+    case = propose_test_release_case(
+        tested, levels=(0, 0), shift=np.full(3, 1e3), epsilon=2.0, delta=DELTA
+    )
+    assert audited(case, runs).excluded(delta=case.delta) < (0.5 if runs < MILLION else 0.1)
 
 
 @pytest.mark.parametrize(

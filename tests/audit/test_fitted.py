@@ -90,7 +90,7 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
     "codes": lambda: _power("code"),
     "k-norm": lambda: _power("k-norm-l2"),
     "certified": lambda: _certified("stability"),
-    "certified distance": lambda: _certified("distance", 1e-2),
+    "certified, signed distance": lambda: _certified("signed-distance", 1e-2),
 }
 
 

@@ -22,8 +22,6 @@ PACKAGES = {
     "accounting": ("dp_accounting",),
     "baselines": ("opacus",),
     "xgboost": ("xgboost",),
-    "faiss": ("faiss",),
-    "opendp": ("opendp",),
     "signing": ("cryptography",),
     "audit": ("cryptography",),
     "fleet": ("cryptography",),

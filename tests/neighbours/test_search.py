@@ -1,4 +1,4 @@
-"""Lists, distances and votes against brute force in integers, whatever the block and engine."""
+"""Lists, distances and votes against brute force in integers, whatever the block."""
 
 from __future__ import annotations
 
@@ -33,12 +33,11 @@ def _brute_force(records: Records, query: np.ndarray) -> list[int]:
     return sorted(range(len(records)), key=lambda place: (distances[place], place))
 
 
-@pytest.mark.parametrize("engine", ["numpy", "faiss"])
 @pytest.mark.parametrize("depth", [1, 100, 399, 1000])
-def test_lists_begin_the_one_order_of_all_records(engine: str, depth: int) -> None:
+def test_lists_begin_the_one_order_of_all_records(depth: int) -> None:
     records = _records(400, 3, 5)
     queries = np.random.default_rng(1).integers(-6, 7, size=(17, 3)).astype(float)
-    search = NeighbourSearch(records, engine=engine)
+    search = NeighbourSearch(records)
     seen = 0
     for block in search.lists(queries, depth=depth, rows=6):
         for row in range(len(block)):

@@ -8,10 +8,12 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+import torch
 from scipy import optimize, stats
 
 from papers import dpsgd
-from papers.dpsgd import PrivateTraining, step_noise, train_private
+from papers.dpsgd import PrivateSteps, PrivateTraining, step_noise, train_private
+from reticent.training.networks import relu_network
 
 # Opacus' gradient samples use hooks that PyTorch warns about, and its imports pass a deprecated
 # name; neither is ours to mend.
@@ -76,3 +78,34 @@ def test_one_record_moves_a_step_by_no_more_than_the_clip(monkeypatch: pytest.Mo
         for a, b in zip(*(m.network.parameters() for m in (with_, without)), strict=True)
     ]
     assert np.sqrt(sum((part**2).sum() for part in moved)) / 20 == pytest.approx(0.1, rel=1e-3)
+
+
+@pytest.mark.parametrize("batch", [40, None])
+def test_a_quick_step_is_the_step_of_opacus(
+    monkeypatch: pytest.MonkeyPatch, batch: int | None
+) -> None:
+    monkeypatch.setattr(dpsgd, "step_noise", lambda **_: 1.5)
+    random = np.random.default_rng(0)
+    points = torch.from_numpy(random.normal(size=(60, 3)).astype(np.float32)) * 3.0
+    targets = torch.from_numpy(np.arange(60) % 3)
+    config = PrivateTraining(
+        epsilon=1.0, delta=1e-5, batch_size=batch, learning_rate=0.5, rate_decay=0.3, clip=0.7
+    )
+
+    def trained(way: str) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        network = relu_network([3, 5, 4, 3])
+        training = PrivateSteps(
+            network,
+            points,
+            targets,
+            config,
+            steps=3,
+            generator=torch.Generator().manual_seed(1),
+        )
+        for _ in range(3):
+            getattr(training, way)()
+        return [parameter.detach() for parameter in network.parameters()]
+
+    for quick, stated in zip(trained("quick_step"), trained("step"), strict=True):
+        torch.testing.assert_close(quick, stated, rtol=1e-4, atol=1e-5)

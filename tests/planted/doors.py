@@ -179,8 +179,8 @@ DOORS: tuple[Fault, ...] = (
     Fault(
         "the deadline is looked at in the answering thread alone",
         "service/together.py",
-        "await wait([done], timeout=self._deadline)",
-        "await wait([done])",
+        "call_later(self._deadline, give_up)",
+        "call_later(3600.0, give_up)",
     ),
     Fault(
         "an answer that is not read has no deadline",

@@ -102,12 +102,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a release takes the sampler of experiments",
-        "noise/release_samplers.py",
-        'return RELEASE_SAMPLERS[one_of(name, RELEASE_SAMPLERS, name="sampler")]()',
-        """from reticent.noise.release_samplers import AuditSampler
-
-    one_of(name, RELEASE_SAMPLERS, name="sampler")
-    return AuditSampler(0)""",
+        "release/system.py",
+        "source = SecureSampler() if sampler is None else sampler",
+        "source = SeededSampler(0) if sampler is None else sampler",
     ),
     Fault(
         "a record takes part once more than its cap allows",
@@ -459,10 +456,38 @@ FAULTS: tuple[Fault, ...] = (
         told = self.mechanism.release(""",
     ),
     Fault(
+        "a code within a radius starts from no table of labels",
+        "training/channel_tables.py",
+        "tried = [rule for target in targets for rule in _label_rules(target, cells, epsilon)]",
+        "tried: list[Shares] = []",
+        ("training/label_tables",),
+    ),
+    Fault(
         "rows that are to be joined to another value are joined to any",
         "systems/power/code_fitting.py",
         "if near.other is None:",
         "if near.other is None or near.other in labels:",
+    ),
+    Fault(
+        "a code for any two inputs is not tried near public rows",
+        "systems/power/code_fitting.py",
+        "nodes = None if neighbours is None else _any_two(public, most)",
+        "nodes = _any_two(public, most) if isinstance(neighbours, Within) else None",
+        ("systems/power",),
+    ),
+    Fault(
+        "a bundle near public rows states its code as one for any two",
+        "systems/power/code_query.py",
+        'near, stated = NearRows(**near), adjacency_from_dict(settings["adjacency"])',
+        "near = NearRows(**near)",
+        ("systems/power",),
+    ),
+    Fault(
+        "few rows rank mechanisms that chance alone sets apart",
+        "systems/power/cross_fitting.py",
+        "return simplest(found, scoring=required.scoring), tuple(ranked)",
+        "return ranked[0], tuple(ranked)",
+        ("systems/power",),
     ),
     Fault(
         "an audit believes what a code's mechanism says that it costs",
@@ -860,8 +885,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a data set without records is refused",
         "systems/input_rows.py",
-        "if values.shape[0] == 0 and not records:",
-        "if values.shape[0] == 0:",
+        'if length == 0 and not (records and what == "sample(s)"):',
+        "if length == 0:",
         ("systems/votes", "systems/private_knn"),
     ),
     Fault(
@@ -1013,6 +1038,13 @@ FAULTS: tuple[Fault, ...] = (
         "training/public_models.py",
         "walks and ((feature >= LEAF) & (feature < dimension)).all()",
         "True",
+    ),
+    Fault(
+        "trees leave out comparisons of coordinates that are 0",
+        "training/public_models.py",
+        "            start &= rows[np.searchsorted(cuts, 0.0)]\n",
+        "",
+        ("training",),
     ),
     Fault(
         "fewer devices are said to reach a central epsilon than do",

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from reticent.published.density import KernelDensity, fisher_bound
+from papers.power.reconstruction_bound import fisher_bound
+from reticent.published.density import KernelDensity
 
 
 def test_is_the_mixture_of_gaussians_that_it_says() -> None:

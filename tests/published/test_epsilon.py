@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.errors import InvalidParameter
 from reticent.published.density import KernelDensity
 from reticent.published.power_network import (
     PowerNetwork,
     log_det_gradients,
     per_sample_epsilon,
-    smoothness,
 )
 
 
@@ -58,10 +57,13 @@ def test_is_the_papers_formula(dimension: int) -> None:
 
 
 def test_edge_cases_and_refusals() -> None:
-    shared = {"log_variance_constant": -5.0, "alpha": 0.05}
-    assert np.isinf(smoothness([0.0], [[1.0, 0.0]], [[np.nan, 0.0]], **shared)).all()
-    assert np.isinf(smoothness([-5000.0], [[1.0, 0.0]], [[0.0, 0.0]], **shared)).all()
-    with pytest.raises(InvalidInput, match=r"expected shape \(1, d\)"):
-        smoothness([0.0], [[1.0], [2.0]], [[1.0], [2.0]], **shared)
+    density, near = KernelDensity(np.zeros((9, 2)), 0.5), np.zeros((1, 2))
+    network = PowerNetwork(2, (4,), 1).double()
+    assert np.isfinite(per_sample_epsilon(network, density, near, alpha=0.05)).all()
+    assert np.isinf(per_sample_epsilon(network, density, near + 99.0, alpha=0.05)).all()
     with pytest.raises(InvalidParameter, match="alpha=0"):
-        smoothness([0.0], [[1.0]], [[1.0]], log_variance_constant=0.0, alpha=0.0)
+        per_sample_epsilon(network, density, near, alpha=0.0)
+    with torch.no_grad():
+        network.directions.zero_()
+        network.matrix.zero_()
+    assert np.isinf(per_sample_epsilon(network, density, near, alpha=0.05)).all()

@@ -75,7 +75,7 @@ def test_it_promises_nothing() -> None:
     assert mechanism.guarantee.kind is GuaranteeKind.NO_PRIVACY
     with pytest.raises(IncompatibleGuarantees):
         _ = mechanism.event
-    assert (mechanism.claimed_epsilon, mechanism.claimed_delta) == (2.0, 0.025)
+    assert (mechanism.guarantee.epsilon, mechanism.guarantee.delta) == (2.0, 0.025)
     assert mechanism.guarantee.describe() == "no differential privacy"
 
 

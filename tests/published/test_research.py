@@ -64,7 +64,7 @@ UNFITTED = {
         delta=0.05,
         radius=0.1,
         maximum_radius=2.0,
-        obfuscator=PublishedObfuscator("arl", outputs=2, hidden=(4,), epochs=2),
+        obfuscator=PublishedObfuscator(row="ARL", outputs=2, hidden=(4,), epochs=2),
         random_state=0,
     ),
     "posthoc, code": PublishedPosthocEncoder(
@@ -253,6 +253,6 @@ def test_the_sign_of_the_code_helps_its_adversary() -> None:
         values = np.column_stack([values, np.ones(len(values))])
         rebuilt = values @ np.linalg.lstsq(values, points, rcond=None)[0]
         missed[sign] = float(((rebuilt - points) ** 2).mean())
-        right = part.predictor().forward(values[:, :4]).argmax(axis=1) == (points[:, 0] > 0)
+        right = part.predictor_.forward(values[:, :4]).argmax(axis=1) == (points[:, 0] > 0)
         assert right.mean() > 0.85
     assert missed["plus"] < 0.7 * missed["minus"]

@@ -91,7 +91,7 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         training=ClippedDescent(hidden=(3,), random_state=0),
     ).fit(X, Y),
     "ensemble": lambda: CertifiedEnsemble(
-        epsilon=2.0, classes=CLASSES, k_max=1, members=2, mechanism="distance", delta=0.1
+        epsilon=2.0, classes=CLASSES, k_max=1, members=2, delta=0.1
     ).fit(X, Y),
     "vectors": lambda: PowerEncoder(
         epsilon=4.0,

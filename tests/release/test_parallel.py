@@ -52,6 +52,16 @@ def test_workers_answer_every_row_once_in_order(backend: str) -> None:
     assert len(set(found.values[:, 2])) == 1000  # no word twice: 64 bits each
 
 
+def test_a_release_draws_fresh_numbers_without_a_seed() -> None:
+    drawn = []
+    for _ in range(2):
+        np.random.seed(0)  # noqa: NPY002 - a global seed reaches no release either
+        found = release()
+        assert not found.receipt.seeded
+        drawn.append(set(found.values[:, 2]))
+    assert not drawn[0] & drawn[1]
+
+
 def test_few_rows_one_worker_and_seeds_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise AssertionError("no worker was to be started")

@@ -42,8 +42,8 @@ CERTIFIED = {
     "one network": CertifiedClassifier(
         epsilon=1.0, classes=(0, 1), k_max=3, training=ClippedDescent(epochs=2)
     ),
-    "one network, distance": CertifiedClassifier(
-        epsilon=1.0, delta=1e-3, mechanism="distance", classes=(0, 1), k_max=3
+    "one network, signed distance": CertifiedClassifier(
+        epsilon=1.0, delta=1e-3, classes=(0, 1), k_max=3
     ),
     "ensemble": CertifiedEnsemble(
         epsilon=1.0, classes=(0, 1), members=2, k_max=2, training=ClippedDescent(epochs=1)

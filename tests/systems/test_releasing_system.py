@@ -6,46 +6,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
 
-from reticent.core.errors import InvalidInput, UnknownName
-from reticent.systems import (
-    CertifiedEnsemble,
-    ClippedDescent,
-    NoiseAware,
-    PosthocEncoder,
-)
-from reticent.systems.releasing_system import ReleasingSystem, class_names, inputs_as_fitted
-
-X, Y = load_iris(return_X_y=True)
-POSTHOC = {
-    "delta": 0.0,
-    "radius": 0.2,
-    "embedder": "identity",
-    "random_state": 0,
-}
-
-SYSTEMS = {
-    "encoder": lambda: PosthocEncoder(
-        epsilon=8.0,
-        obfuscator=NoiseAware(outputs=2, hidden=(8,), epochs=2),
-        mechanism="laplace",
-        **POSTHOC,
-    ),
-    "ensemble": lambda: CertifiedEnsemble(
-        epsilon=1.0, classes=["a", "b", "c"], members=2, k_max=1, training=ClippedDescent(epochs=1)
-    ),
-}
-
-
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_the_source_of_noise_is_chosen_by_name_and_stands_on_the_receipt(name: str) -> None:
-    system: ReleasingSystem = SYSTEMS[name]().fit(X, np.array(["a", "b", "c"])[Y])
-    assert "operating system" in system.release(X[:2]).receipt.sampler
-    assert "OpenDP" not in system.release(X[:2]).receipt.sampler
-    assert system.release(X[:2], sampler="opendp").receipt.sampler.startswith("OpenDP")
-    with pytest.raises(UnknownName, match="sampler='numpy': expected one of exact, opendp"):
-        system.release(X[:2], sampler="numpy")
+from reticent.core.errors import InvalidInput
+from reticent.systems.releasing_system import class_names, inputs_as_fitted
 
 
 @pytest.mark.parametrize(

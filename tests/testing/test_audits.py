@@ -94,8 +94,8 @@ AUDITED = {
 
 - posthoc vectors and labels: they claim more than their own network needs, so that no pair of
   inputs is near the claim. ``audit_fitted`` takes the worst pair of their mechanism;
-- certified labels by "distance" and private-kNN with screening: no pair near their worst is written
-  yet. ``tests/audit`` has the worst pairs of their mechanisms.
+- private-kNN with screening: no pair near its worst is written yet. ``tests/audit`` has the worst
+  pairs of its mechanisms.
 """
 
 

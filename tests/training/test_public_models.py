@@ -57,6 +57,37 @@ def test_trees_that_cannot_be_walked_are_refused() -> None:
             replace(trees, left=np.zeros_like(trees.left))
 
 
+@pytest.mark.parametrize(("leaves", "classes"), [(8, 2), (16, 3), (31, 2), (64, 3), (90, 2)])
+def test_bits_of_leaves_give_the_sums_of_walks(leaves: int, classes: int) -> None:
+    """Of all widths of words, and of more leaves than any; with the ones of codes, and in full."""
+    random = np.random.default_rng(leaves)
+    codes = np.stack([3 + random.integers(5, size=900), 8 + random.integers(9, size=900)], axis=1)
+    rows = CodedRows(
+        random.normal(size=(900, 3)).round(1),
+        np.arange(3, dtype=np.int32),
+        codes.astype(np.int32),
+        0.7,
+        17,
+    )
+    labels = (random.integers(classes, size=900) + (codes[:, 0] > 5)) % classes
+    model = HistGradientBoostingClassifier(
+        max_iter=9, max_leaf_nodes=leaves, min_samples_leaf=2, learning_rate=1.0
+    ).fit(rows.dense(), labels)
+    trees = BoostedTrees.from_sklearn(model)
+    wanted = model.decision_function(rows.dense()).reshape(len(rows), -1)
+    for given in (rows, CodedRows.of(rows.dense())):
+        np.testing.assert_array_equal(trees.scores(given), wanted)
+    # Thresholds below 0, which ones and zeros exceed, and above the ones, which none does.
+    moved = replace(
+        trees, threshold=trees.threshold + random.choice([-1.0, 0.0, 1.0], trees.threshold.shape)
+    )
+    walked = [walk(rows.dense()) for walk in moved._walks]
+    sums = np.tile(moved.start, (len(rows), 1))
+    for place, values in enumerate(walked):
+        sums[:, place % len(moved.start)] += values
+    np.testing.assert_array_equal(moved.scores(rows), sums)
+
+
 def grown(
     kind: Any = ExtraTreesClassifier, *, classes: int = 3, leaf: int = 2
 ) -> tuple[Any, Forest, np.ndarray]:

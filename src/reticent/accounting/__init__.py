@@ -57,71 +57,7 @@ if TYPE_CHECKING:
 else:
     from reticent.core.lazy import lazy_names
 
-    __getattr__ = lazy_names(
-        __name__,
-        {
-            "reticent.accounting.accountants": (
-                "Accountant",
-                "RdpAccountant",
-            ),
-            "reticent.accounting.approximate_rdp": ("ApproximateRdp",),
-            "reticent.accounting.calibration": (
-                "epsilon_per_answer",
-                "noise_multiplier",
-            ),
-            "reticent.accounting.composition": (
-                "Composition",
-                "basic_epsilon",
-                "optimal_delta",
-                "optimal_epsilon",
-                "smallest_epsilon",
-            ),
-            "reticent.accounting.conversion": (
-                "delta_of_rdp",
-                "epsilon_of_rdp",
-            ),
-            "reticent.accounting.events": (
-                "Composed",
-                "Cost",
-                "DiscreteLaplaceCost",
-                "GaussianCost",
-                "LaplaceCost",
-                "PoissonSampled",
-                "PrivacyEvent",
-                "RandomizedResponseCost",
-                "SelfComposed",
-                "StatedCost",
-                "ZeroConcentratedCost",
-            ),
-            "reticent.accounting.exact_gaussian": ("GaussianAccountant",),
-            "reticent.accounting.individual_filter": ("IndividualFilter",),
-            "reticent.accounting.individual_gaussian": (
-                "IndividualGaussianBudget",
-                "calibrate_individual_gaussian",
-            ),
-            "reticent.accounting.loss_accountant": ("PldAccountant",),
-            "reticent.accounting.noisy_argmax": (
-                "NoisyArgmaxDpEvent",
-                "noisy_argmax_rdp",
-            ),
-            "reticent.accounting.private_knn": (
-                "PrivateKnnSteps",
-                "PrivateKnnTotal",
-                "private_knn_rdp",
-                "private_knn_total",
-            ),
-            "reticent.accounting.private_knn_calibration": ("calibrate_private_knn",),
-            "reticent.accounting.screening": (
-                "ScreeningDpEvent",
-                "screening_rdp",
-            ),
-            "reticent.accounting.shuffling": (
-                "ShuffledChannel",
-                "local_epsilon_for",
-                "shuffled_epsilon",
-            ),
-        },
-    )
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "Accountant",

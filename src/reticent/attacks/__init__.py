@@ -25,26 +25,7 @@ if TYPE_CHECKING:
 else:
     from reticent.core.lazy import lazy_names
 
-    __getattr__ = lazy_names(
-        __name__,
-        {
-            "reticent.attacks.fitted": ("FittedAttack", "attack_fitted"),
-            "reticent.attacks.games": ("Game", "Reconstruction"),
-            "reticent.attacks.hijacking": (
-                "Hijacker",
-                "HijackingConfig",
-                "HijackingQuality",
-                "hijacking_quality",
-                "majority_guess",
-                "train_hijacker",
-            ),
-            "reticent.attacks.reconstruction": (
-                "ReconstructionConfig",
-                "Reconstructor",
-                "train_reconstructor",
-            ),
-        },
-    )
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "FittedAttack",

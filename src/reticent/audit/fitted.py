@@ -41,11 +41,11 @@ from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Guarantee
 from reticent.mechanisms import (
     AdditiveMechanism,
-    DistanceToInstability,
     FiniteChannel,
     GaussianMechanism,
     HopRelease,
     ProposeTestRelease,
+    SignedDistanceRelease,
 )
 from reticent.noise import AuditSampler
 from reticent.systems.certified.query import CertifiedQuery
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     Query = PrivateQuery | CodeQuery | RowQuery | CertifiedQuery
 
 
-_WITH_DELTA = (GaussianMechanism, DistanceToInstability)
+_WITH_DELTA = (GaussianMechanism, SignedDistanceRelease)
 
 _BATCH = 1024
 """Draws of a pair at once."""

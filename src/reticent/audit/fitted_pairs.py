@@ -26,7 +26,6 @@ from reticent.grids.shares import WHOLE
 from reticent.lipschitz import snap
 from reticent.mechanisms import (
     AdditiveMechanism,
-    DistanceToInstability,
     FiniteChannel,
     HopRelease,
     ProposeTestRelease,
@@ -211,7 +210,7 @@ def _printed_posthoc(
         here.shape[1], Norm.LINF, directions=_DIRECTIONS, random=random
     )
     start = np.repeat(here, len(moves), axis=0)
-    end = system.domain_.clip(start + np.tile(moves, (len(here), 1)))
+    end = system.inputs_.clip(start + np.tile(moves, (len(here), 1)))
     sides = [system.before_noise(points) for points in (start, end)]
     mechanism, (values, others) = system.mechanism_, (side[0] for side in sides)
     kept = {"largest change of the vector": int(Norm.L1.of(values - others).argmax())}
@@ -519,11 +518,8 @@ def certified_pairs(query: CertifiedQuery, inputs: Array) -> list[Pair]:
 
 def _response(query: CertifiedQuery, label: int, level: int) -> Outputs:
     def run(runs: int, sampler: Sampler) -> Array:
-        mechanism = query.mechanism
         labels, levels = np.full(runs, label), np.full(runs, level)
-        if isinstance(mechanism, DistanceToInstability):
-            return label_outputs(*mechanism.release(labels, levels, sampler=sampler))
-        return label_outputs(mechanism.release(labels, levels, sampler=sampler))
+        return label_outputs(query.mechanism.release(labels, levels, sampler=sampler))
 
     return run
 

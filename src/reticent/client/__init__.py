@@ -18,18 +18,7 @@ if TYPE_CHECKING:
 else:
     from reticent.core.lazy import lazy_names
 
-    __getattr__ = lazy_names(
-        __name__,
-        {
-            "reticent.client.answers": ("Answers",),
-            "reticent.client.asynchronous": ("AsyncClient",),
-            "reticent.client.client": ("Client",),
-            "reticent.client.device": ("Device",),
-            "reticent.client.gateways": ("Gateway",),
-            "reticent.client.pins": ("Pin",),
-            "reticent.client.sessions": ("BudgetLine", "Cost", "Offer"),
-        },
-    )
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "Answers",

@@ -22,35 +22,7 @@ if TYPE_CHECKING:
 else:
     from reticent.core.lazy import lazy_names
 
-    __getattr__ = lazy_names(
-        __name__,
-        {
-            "reticent.core.guarantees": (
-                "AddRemove",
-                "Adjacency",
-                "Guarantee",
-                "GuaranteeCard",
-                "GuaranteeKind",
-                "Neighborhood",
-                "Replace",
-                "Unit",
-            ),
-            "reticent.core.norms": (
-                "Norm",
-                "operator_norm",
-                "sign_patterns",
-            ),
-            "reticent.core.regions": ("Box",),
-            "reticent.core.releases": (
-                "Receipt",
-                "Release",
-            ),
-            "reticent.core.scopes": (
-                "Policy",
-                "Scope",
-            ),
-        },
-    )
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "AddRemove",

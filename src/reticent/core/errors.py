@@ -43,7 +43,7 @@ else:
     from reticent.core.lazy import lazy_names
 
     # It is scikit-learn's error too, and that library takes seconds to import.
-    __getattr__ = lazy_names(__name__, {"reticent.core.not_fitted": ("NotFittedYet",)})
+    __getattr__ = lazy_names(__name__)
 
 
 class ReticentError(Exception):

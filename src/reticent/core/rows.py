@@ -69,14 +69,15 @@ def in_blocks(compute: Callable[[Array], Array], rows: Array, *, block: int = 64
 
 
 def finite_or_zero(rows: Array) -> Array:
-    """Return ``rows`` with every row that holds NaN or infinity replaced by zeros, a fixed public
-    point.
+    """Return ``rows``, or a copy with every row that holds NaN or infinity replaced by zeros, a
+    fixed public point.
 
     Example:
         >>> finite_or_zero(np.array([[1.0, np.inf], [2.0, 3.0]])).tolist()
         [[0.0, 0.0], [2.0, 3.0]]
     """
-    return np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0.0)
+    finite = np.isfinite(rows).all(axis=1, keepdims=True)
+    return rows if finite.all() else np.where(finite, rows, 0.0)
 
 
 def _of(compute: Callable[[Array], Array], buffer: Array, row: Array) -> Array:

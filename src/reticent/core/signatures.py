@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,7 @@ def signature_values(content: bytes, *, purpose: str, key: Ed25519PrivateKey) ->
     """Return the plain values that ``sign`` writes as JSON."""
     return {
         "algorithm": ALGORITHM,
-        "key": _name_of(key.public_key()),
+        "key": _name_of_private(key),
         "signature": key.sign(signed_bytes(content, purpose=purpose)).hex(),
     }
 
@@ -176,6 +177,11 @@ def _name_of(key: Ed25519PublicKey) -> str:
     bytes.
     """
     return hashlib.sha256(key.public_bytes_raw()).hexdigest()[:32]
+
+
+@lru_cache(maxsize=2)  # a service signs each answer, and the public key takes as long as that
+def _name_of_private(key: Ed25519PrivateKey) -> str:
+    return _name_of(key.public_key())
 
 
 def signing_key(path: str | Path) -> Ed25519PrivateKey:

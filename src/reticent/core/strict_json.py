@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+from json.encoder import encode_basestring_ascii
 from typing import Any, NoReturn
 
 from reticent.core.errors import InvalidInput
@@ -28,13 +29,7 @@ def strict_dumps(value: Any) -> bytes:
         >>> strict_dumps({"b": 1, "a": None})
         b'{\\n  "a": null,\\n  "b": 1\\n}\\n'
     """
-    _check(value)
-    try:
-        return json.dumps(value, indent=2, sort_keys=True, allow_nan=False).encode() + b"\n"
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(
-            f"JSON: expected plain finite values ({type(error).__name__})"
-        ) from error
+    return f"{_spelled(value, 1)}\n".encode()
 
 
 def strict_loads(content: bytes) -> Any:
@@ -69,32 +64,46 @@ def _no_constant(name: str) -> NoReturn:
 
 def _has_bytes(text: str) -> bool:
     try:
-        return text.isascii() or bool(text.encode())
+        return bool(text.encode())
     except UnicodeEncodeError:
         return False
 
 
-def _check(value: Any) -> None:
-    """Refuse depth and numbers beyond their limits, without recursion."""
-    level = [value]
-    for _ in range(DEEPEST):
-        deeper: list[Any] = []
-        for entry in level:
-            if isinstance(entry, str):  # first, since most are
-                if not _has_bytes(entry):
-                    raise InvalidInput("JSON: expected text without half characters")
-            elif isinstance(entry, dict):
-                deeper += entry
-                deeper += entry.values()
-            elif isinstance(entry, (list, tuple)):
-                deeper += entry
-            elif isinstance(entry, int) and abs(entry) > LARGEST_INTEGER:
-                raise InvalidInput(
-                    f"JSON: expected integers up to {LARGEST_INTEGER} in absolute value"
-                )
-            elif isinstance(entry, float) and not math.isfinite(entry):
-                raise InvalidInput("JSON: expected finite numbers")
-        if not deeper:
-            return
-        level = deeper
-    raise InvalidInput(f"JSON: expected at most {DEEPEST} levels of nesting")
+def _spelled(value: Any, level: int) -> str:
+    """Return the one spelling of a value whose parts are on this level.
+
+    The encoder of the standard library takes five times as long where it indents.
+    """
+    if isinstance(value, str):  # first, since most are
+        if not value.isascii() and not _has_bytes(value):
+            raise InvalidInput("JSON: expected text without half characters")
+        return encode_basestring_ascii(value)
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        if abs(value) > LARGEST_INTEGER:
+            raise InvalidInput(f"JSON: expected integers up to {LARGEST_INTEGER} in absolute value")
+        return int.__repr__(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidInput("JSON: expected finite numbers")
+        return float.__repr__(value)
+    if not isinstance(value, (dict, list, tuple)):
+        raise InvalidInput(f"JSON: expected plain values, got {type(value).__name__}")
+    if value and level >= DEEPEST:
+        raise InvalidInput(f"JSON: expected at most {DEEPEST} levels of nesting")
+    named = isinstance(value, dict)
+    if named and not all(issubclass(kind, str) for kind in {*map(type, value)}):
+        raise InvalidInput("JSON: expected texts as keys")
+    parts = (
+        [f"{_spelled(key, level)}: {_spelled(value[key], level + 1)}" for key in sorted(value)]
+        if named
+        else [_spelled(part, level + 1) for part in value]
+    )
+    start, end = "{}" if named else "[]"
+    if not parts:
+        return start + end
+    line = "\n" + "  " * level
+    return f"{start}{line}{f',{line}'.join(parts)}{line[:-2]}{end}"

@@ -14,17 +14,7 @@ if TYPE_CHECKING:
 else:
     from reticent.core.lazy import lazy_names
 
-    __getattr__ = lazy_names(
-        __name__,
-        {
-            "reticent.fleet.aggregator": ("Aggregator", "Counted"),
-            "reticent.fleet.estimates": ("Shares",),
-            "reticent.fleet.models": ("ServerModel",),
-            "reticent.fleet.plans": ("CodePlan", "planned_code"),
-            "reticent.fleet.rounds": ("Round",),
-            "reticent.fleet.shuffler": ("Shuffler", "check_counts"),
-        },
-    )
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "Aggregator",

@@ -15,30 +15,7 @@ if TYPE_CHECKING:
 else:
     from reticent.core.lazy import lazy_names
 
-    __getattr__ = lazy_names(
-        __name__,
-        {
-            "reticent.ledger.charges": (
-                "Budget",
-                "Charge",
-                "Preview",
-                "PreviewEach",
-            ),
-            "reticent.ledger.charging": ("Reservation",),
-            "reticent.ledger.counters": ("PlanCounter",),
-            "reticent.ledger.leases": (
-                "Lease",
-                "Leases",
-            ),
-            "reticent.ledger.ledger": ("Ledger",),
-            "reticent.ledger.reports": (
-                "Account",
-                "LedgerReport",
-                "Spending",
-            ),
-            "reticent.ledger.verification": ("Verification",),
-        },
-    )
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "Account",

@@ -391,13 +391,8 @@ def append(page: Page, lines: Sequence[Line]) -> list[bytes]:
             )
         )
     _APPEND.run(page.connection, *rows)
-    page.tip = tip._replace(
-        seq=lines[-1].entry.seq,
-        digest=digest,
-        link=link,
-        root=page.tree.root,
-        spent=spent,
-    )
+    end = lines[-1].entry.seq, digest, link, page.tree.root, spent
+    page.tip = Tip(tip.ledger, *end, tip.gap, tip.policy, tip.first)
     return digests
 
 
@@ -464,7 +459,11 @@ class Anchor:
 
     def encode(self) -> bytes:
         """Return the anchor and its checksum as lines of text, padded to 512 bytes."""
-        content = _encode(vars(self)).encode()
+        ledger, digest = encode_basestring_ascii(self.ledger), encode_basestring_ascii(self.digest)
+        content = (
+            f'{{"ledger":{ledger},"seq":{self.seq},"digest":{digest},"epsilon":{self.epsilon},'
+            f'"delta":{self.delta}}}'
+        ).encode()
         checksum = hashlib.sha256(content).hexdigest().encode()
         return (content + b"\n" + checksum).ljust(_SECTOR, b"\n")
 

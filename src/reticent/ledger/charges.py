@@ -121,16 +121,20 @@ def statement_of(guarantee: Guarantee) -> str:
     Raises:
         IncompatibleGuarantees: the guarantee promises no privacy.
     """
-    if guarantee.kind is GuaranteeKind.NO_PRIVACY:
+    return _canonical(guarantee.kind, guarantee.adjacency)
+
+
+def _check_bookable(kind: GuaranteeKind) -> None:
+    if kind is GuaranteeKind.NO_PRIVACY:
         raise IncompatibleGuarantees(
             "expected a cost with a privacy guarantee, got kind='no differential privacy': "
             "a ledger cannot book what promises nothing"
         )
-    return _canonical(guarantee.kind, guarantee.adjacency)
 
 
 @lru_cache(maxsize=1024)
 def _canonical(kind: GuaranteeKind, adjacency: Adjacency) -> str:
+    _check_bookable(kind)
     described = Guarantee(1.0, 0.0, adjacency, kind).to_dict()
     return json.dumps(
         {"adjacency": described["adjacency"], "kind": described["kind"]},
@@ -252,7 +256,6 @@ def charge_of(event: PrivacyEvent, *, answers: int, slack_delta: float) -> Charg
         InvalidParameter: ``answers`` or ``slack_delta`` out of range.
     """
     guarantee = event.guarantee
-    statement_of(guarantee)
     answers = count(answers, name="answers")
     if answers > _MOST_ANSWERS:
         raise InvalidParameter(f"answers={answers}: expected at most 2**40 in one call")
@@ -267,6 +270,7 @@ def charge_of(event: PrivacyEvent, *, answers: int, slack_delta: float) -> Charg
 def _charge(
     epsilon: float, delta: float, kind: GuaranteeKind, answers: int, slack: float
 ) -> Charge:
+    _check_bookable(kind)
     probability(slack, name="slack_delta")
     basic = Charge(
         epsilon_cost(epsilon, answers=answers), delta_cost(delta, answers=answers), "basic"

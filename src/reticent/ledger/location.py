@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 from urllib.parse import quote, quote_plus
 
 import sqlalchemy as sa
@@ -133,8 +133,7 @@ class Location:
         return text
 
 
-@dataclass(frozen=True)
-class FileIdentity:
+class FileIdentity(NamedTuple):
     """The file that a path leads to, by its device and its number there."""
 
     device: int

@@ -115,9 +115,6 @@ ANSWERS = Kind(
 class Tree:
     """The tree at one entry of the chain, and the changes of a transaction in it.
 
-    Attributes:
-        root: digest of its root, 32 bytes, which moves with every ``put``.
-
     Args:
         connection: connection of the transaction.
         root: root in the last entry.
@@ -126,7 +123,20 @@ class Tree:
     def __init__(self, connection: Session, root: bytes) -> None:
         self._connection = connection
         self._changed: dict[int, bytes] = {}
-        self.root = root
+        self._put_there: dict[bytes, bytes] = {}
+        self._root = root
+
+    @property
+    def root(self) -> bytes:
+        """The digest of its root, 32 bytes, which moves with every ``put``.
+
+        Raises:
+            CorruptLedger: a node is missing or is not the one that the chain knows.
+        """
+        if self._put_there:
+            items, self._put_there = self._put_there, {}
+            self._root = self._put(1, self._root, items, 0)
+        return self._root
 
     def find(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
         """Return the digests of those of ``keys`` that are there.
@@ -135,7 +145,17 @@ class Tree:
             CorruptLedger: a node is missing or is not the one that the chain knows.
         """
         found: dict[bytes, bytes] = {}
-        level = {1: (self.root, list(keys))} if self.root != EMPTY else {}
+        keys, root = list(keys), self.root
+        for key in keys if root != EMPTY else ():
+            leaf = self._leaf(key)
+            if leaf is None:
+                break
+            at, there = _place(leaf, key)
+            if there:
+                found[key] = leaf[at + _KEY : at + _ITEM]
+        else:
+            return found
+        level = {1: (root, keys)}
         depth = 0
         while level:
             below: dict[int, tuple[bytes, list[bytes]]] = {}
@@ -171,13 +191,10 @@ class Tree:
             raise changed(kind)
 
     def put(self, items: Mapping[bytes, bytes]) -> None:
-        """Set the digests of rows that were added or changed.
-
-        Raises:
-            CorruptLedger: a node is missing or is not the one that the chain knows.
+        """Set the digests of rows that were added or changed. The next look at the root or at a
+        row hashes them, all together.
         """
-        if items:
-            self.root = self._put(1, self.root, items, 0)
+        self._put_there.update(items)
 
     def write(self) -> None:
         """Store the nodes that were changed."""
@@ -204,6 +221,22 @@ class Tree:
                         below[_FANOUT * place + slot] = digest
             level = below
 
+    def _leaf(self, key: bytes) -> bytes | None:
+        """Return the leaf where a key would be, or None where this process lacks a node on the way
+        there.
+        """
+        place, digest = 1, self._root
+        for depth in range(_DEEPEST + 1):
+            content = self._changed.get(place) or _known.get(digest)
+            if content is None or content[:1] == _LEAF:
+                return content
+            slot = _slot(key, depth)
+            digest = content[1 + _DIGEST * slot : 1 + _DIGEST * (slot + 1)]
+            if digest == EMPTY:
+                return _LEAF
+            place = _FANOUT * place + slot
+        return None
+
     def _put(self, place: int, digest: bytes, items: Mapping[bytes, bytes], depth: int) -> bytes:
         """Return the digest of the node at ``place`` once it has these items."""
         content = _LEAF if digest == EMPTY else self._content(place, digest)
@@ -214,11 +247,12 @@ class Tree:
             if len(content) <= 1 + _MOST_ITEMS * _ITEM or depth >= _DEEPEST:
                 return self._keep(place, content)
             content, items = _INNER + EMPTY * _FANOUT, _items(content)
-        parts = [content[at : at + _DIGEST] for at in range(1, len(content), _DIGEST)]
         for slot, keys in _by_slot(items, depth).items():
-            below = {key: items[key] for key in keys}
-            parts[slot] = self._put(_FANOUT * place + slot, parts[slot], below, depth + 1)
-        return self._keep(place, _INNER + b"".join(parts))
+            below, at = {key: items[key] for key in keys}, 1 + _DIGEST * slot
+            digest = content[at : at + _DIGEST]
+            digest = self._put(_FANOUT * place + slot, digest, below, depth + 1)
+            content = content[:at] + digest + content[at + _DIGEST :]
+        return self._keep(place, content)
 
     def _keep(self, place: int, node: bytes) -> bytes:
         digest = hashlib.sha256(node).digest()
@@ -289,10 +323,14 @@ def root_of(items: Mapping[bytes, bytes], depth: int = 0) -> bytes:
 def _by_slot(keys: Iterable[bytes], depth: int) -> dict[int, list[bytes]]:
     """Return the keys by the four bits that follow the first ``4 * depth``."""
     found: defaultdict[int, list[bytes]] = defaultdict(list)
-    at, shift = divmod(depth, 2)
     for key in keys:
-        found[key[at] >> 4 if shift == 0 else key[at] & 15].append(key)
+        found[_slot(key, depth)].append(key)
     return found
+
+
+def _slot(key: bytes, depth: int) -> int:
+    """Return the four bits of a key that follow the first ``4 * depth``."""
+    return key[depth >> 1] & 15 if depth & 1 else key[depth >> 1] >> 4
 
 
 def _items(content: bytes) -> dict[bytes, bytes]:

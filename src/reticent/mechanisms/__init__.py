@@ -1,7 +1,6 @@
 """Randomised maps with a proved cost, one file each."""
 
 from reticent.mechanisms.additive import AdditiveMechanism
-from reticent.mechanisms.distance_to_instability import DistanceToInstability
 from reticent.mechanisms.finite_channel import AnyTwo, FiniteChannel
 from reticent.mechanisms.gaussian import GaussianMechanism, analytic_sigma, gaussian_delta
 from reticent.mechanisms.hop_release import HopRelease
@@ -21,7 +20,6 @@ from reticent.mechanisms.stability_response import StabilityResponse
 __all__ = [
     "AdditiveMechanism",
     "AnyTwo",
-    "DistanceToInstability",
     "FiniteChannel",
     "GaussianMechanism",
     "HopRelease",

@@ -37,14 +37,12 @@ after finitely many levels, beyond which nothing has to be certified.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import override
 
 from reticent.core.arrays import Array, Booleans
 from reticent.core.checks import as_array, finite_array, positive, probability
@@ -79,40 +77,8 @@ class InnerMechanism(Protocol):
         """Return vectors (n, m) or labels (n,) for values (n, m), and check the input."""
 
 
-class LevelTested(Mechanism):
-    """A mechanism that answers where the best test of a level passes, the ``optimal_test``."""
-
-    @property
-    @abstractmethod
-    def _test_cost(self) -> tuple[float, float]:
-        """Epsilon and delta of the test."""
-
-    @cached_property
-    def _test(self) -> tuple[Array, Array]:
-        epsilon, delta = self._test_cost
-        return optimal_test(epsilon=epsilon, delta=delta)
-
-    @property
-    def pass_probabilities(self) -> Array:
-        """p_0 .. p_max_level, increasing, the last one 1."""
-        return self._test[0]
-
-    @property
-    def max_level(self) -> int:
-        """First level that always passes. Higher ones need not be told apart."""
-        return len(self.pass_probabilities) - 1
-
-    def _withheld(self, levels: npt.NDArray[Any], sampler: Sampler) -> Booleans:
-        """Return which answers are withheld, shape (n,). Levels above ``max_level`` count as it."""
-        level = np.minimum(levels, self.max_level).astype(np.int64)
-        passing, withholding = self._test
-        # The coin shows the rarer side, which a double resolves best.
-        rare = sampler.bernoulli(np.minimum(passing, withholding)[level])
-        return np.asarray(np.where(passing[level] <= withholding[level], ~rare, rare))
-
-
 @dataclass(frozen=True, kw_only=True)
-class ProposeTestRelease(LevelTested):
+class ProposeTestRelease(Mechanism):
     """A noisy vector or label, or "withheld", at a noise scale set by the proposed local Lipschitz
     bound.
 
@@ -162,7 +128,6 @@ class ProposeTestRelease(LevelTested):
     See Also:
         reticent.published.PublishedPosthoc: the algorithm as printed.
         reticent.lipschitz.LevelTest: the computation of levels.
-        reticent.mechanisms.DistanceToInstability: exact answers, for records.
     """
 
     radius: float
@@ -194,10 +159,19 @@ class ProposeTestRelease(LevelTested):
             self.inner, epsilon_test=self.epsilon_test, delta_test=self.delta_test
         )
 
+    @cached_property
+    def _test(self) -> tuple[Array, Array]:
+        return optimal_test(epsilon=self.epsilon_test, delta=self.delta_test)
+
     @property
-    @override
-    def _test_cost(self) -> tuple[float, float]:
-        return self.epsilon_test, self.delta_test
+    def pass_probabilities(self) -> Array:
+        """p_0 .. p_max_level, increasing, the last one 1."""
+        return self._test[0]
+
+    @property
+    def max_level(self) -> int:
+        """First level that always passes. Higher ones need not be told apart."""
+        return len(self.pass_probabilities) - 1
 
     def release(
         self, values: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler
@@ -224,7 +198,11 @@ class ProposeTestRelease(LevelTested):
             raise InvalidInput(
                 f"levels: expected {len(array)} integers of at least 0, got shape={level.shape}"
             )
-        withheld = self._withheld(level, sampler)
+        level = np.minimum(level, self.max_level).astype(np.int64)
+        passing, withholding = self._test
+        # The coin shows the rarer side, which a double resolves best.
+        rare = sampler.bernoulli(np.minimum(passing, withholding)[level])
+        withheld = np.where(passing[level] <= withholding[level], ~rare, rare)
         released = self.inner.release(array, sampler=sampler)
         released[withheld] = -1 if released.ndim == 1 else np.nan
         return released, withheld
@@ -266,7 +244,6 @@ def optimal_test(*, epsilon: float, delta: float) -> tuple[Array, Array]:
 
     See Also:
         reticent.mechanisms.ProposeTestRelease: the test before noisy answers.
-        reticent.mechanisms.DistanceToInstability: the test before exact answers.
     """
     # A smaller epsilon or delta is always sound. 500 keeps exp in range, and the margin larger than
     # a rounding of epsilon.

@@ -121,7 +121,6 @@ class SignedDistanceRelease(Mechanism):
 
     See Also:
         reticent.mechanisms.StabilityResponse: better for one answer and for few.
-        reticent.mechanisms.DistanceToInstability: the exact answer or none.
         reticent.published.SmoothCauchy: the published response.
     """
 

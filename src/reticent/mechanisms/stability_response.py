@@ -95,7 +95,6 @@ class StabilityResponse(Mechanism):
 
     See Also:
         reticent.mechanisms.StabilityRelease: levels from the margins of logits.
-        reticent.mechanisms.DistanceToInstability: the exact answer or none.
         reticent.published.SmoothCauchy: the published response.
         reticent.retraining.stable_distances: levels from training records.
     """

@@ -1,6 +1,4 @@
-"""All records up to some distance of each query, unsorted, by one matrix product or by an exact
-FAISS index.
-"""
+"""All records up to some distance of each query, unsorted, by one matrix product."""
 
 from __future__ import annotations
 
@@ -10,14 +8,16 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.extras import require
-from reticent.neighbours.integer_points import Points
+from reticent.neighbours.integer_points import Points, ShortPoints
 
 Places = npt.NDArray[np.int64]
 Found = list[tuple[Points, Places]]
 
 _SAMPLE = 4096
 """Number of records whose distances suggest the distance to search up to."""
+
+_AT_ONCE = 1024
+"""Number of records that are copied at once, which stay in the cache."""
 
 _ROWS = 32
 """Number of queries per product."""
@@ -50,13 +50,16 @@ class Exhaustive:
         points: shape (n, d), integer points.
     """
 
-    def __init__(self, points: Points) -> None:
+    def __init__(self, points: Points | ShortPoints) -> None:
         records, dimension = points.shape
         self._columns = np.empty((dimension + 2, records), dtype=np.float32)
-        np.multiply(points.T, -2, out=self._columns[:dimension])
-        # Integers up to 2^22, whose sums of any order are exact.
-        np.einsum("ij,ij->i", points, points, out=self._columns[dimension])
         self._columns[dimension + 1] = 1.0
+        for start in range(0, records, _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            some = np.ascontiguousarray(points[part].T, dtype=np.float32)
+            # Integers up to 2^22, whose sums of any order are exact.
+            np.einsum("ij,ij->j", some, some, out=self._columns[dimension, part])
+            np.multiply(some, -2, out=self._columns[:dimension, part])
 
     def nearest(self, queries: Points, depth: int) -> Found:
         """Return candidates, as ``Candidates``."""
@@ -129,39 +132,3 @@ class Exhaustive:
                 if len(places) >= depth:
                     return distances[places], places
         return distances.copy(), np.arange(records)
-
-
-class FaissFlat:
-    """The same through ``faiss.IndexFlatL2``, which is exact on integer points as well. Only exact
-    indexes are offered.
-
-    Records that were cut off may share the farthest distance found. Unless all records were asked
-    for, those at that distance are left out. If too few are left, more are asked for.
-
-    Args:
-        points: shape (n, d), integer points.
-
-    Raises:
-        MissingExtra: faiss is not installed.
-    """
-
-    def __init__(self, points: Points) -> None:
-        faiss = require("faiss", extra="faiss", instead="leave engine='faiss' out")
-        self._records = len(points)
-        self._index = faiss.IndexFlatL2(points.shape[1])
-        self._index.add(points)
-
-    def nearest(self, queries: Points, depth: int) -> Found:
-        """Return candidates, as ``Candidates``."""
-        return [self._row(queries[row : row + 1], depth) for row in range(len(queries))]
-
-    def _row(self, query: Points, depth: int) -> tuple[Points, Places]:
-        asked = depth
-        while True:
-            asked = min(self._records, asked + asked // 8 + 16)
-            distances, places = self._index.search(query, asked)
-            if asked == self._records:
-                return distances[0], places[0]
-            inside = distances[0] < distances[0, -1]
-            if int(inside.sum()) >= depth:
-                return distances[0, inside], places[0, inside]

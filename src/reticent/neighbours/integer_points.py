@@ -5,6 +5,7 @@ without rounding.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +15,16 @@ from reticent.core.checks import as_array, count, finite_array, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 
 Points = npt.NDArray[np.float32]
+ShortPoints = npt.NDArray[np.int16]
+Kind = TypeVar("Kind", np.float32, np.int16)
 
 POINT_RADIUS = 2048
 """Largest l2 norm of an integer point: all |x|^2 + |y|^2 + 2 sum |x_i y_i| are at most 4 *
 2048^2 = 2^24.
 """
 
-_BLOCK = 1024  # rows whose temporaries stay in the cache
+_WELL_INSIDE = (POINT_RADIUS - 1) ** 2 * (1.0 - 2.0**-20)
+_BLOCK = 256  # rows whose temporaries stay in the cache
 _FARTHEST = 1e300
 """Coordinates beyond this count as this, because differences and products of finite numbers can
 overflow.
@@ -139,6 +143,13 @@ class PointGrid:
         Raises:
             InvalidInput: wrong shape, NaN or infinity. Values are never shown.
         """
+        return self._points(features, np.float32)
+
+    def short_points(self, features: npt.ArrayLike) -> ShortPoints:
+        """Return ``points`` as int16."""
+        return self._points(features, np.int16)
+
+    def _points(self, features: npt.ArrayLike, kind: type[Kind]) -> npt.NDArray[Kind]:
         values = finite_array(
             features,
             name="features",
@@ -147,15 +158,26 @@ class PointGrid:
             allow_empty=True,
             copy=False,
         )
-        found = np.empty(values.shape, dtype=np.float32)
+        found = np.empty(values.shape, dtype=kind)
         for begin in range(0, len(values), _BLOCK):
-            part = slice(begin, begin + _BLOCK)
-            found[part] = self._block(values[part]).T
+            given = values[begin : begin + _BLOCK]
+            with np.errstate(over="ignore"):  # an overflow is a point far outside, and cut like one
+                inside = (given - self.center) * self.per_unit
+                squares = np.einsum("ij,ij->i", inside, inside)
+            np.rint(inside, out=inside)
+            # bit-exact: a row well inside is not scaled, and whole numbers have exact squares. So
+            # these are the bits of ``_block``, which the other rows need.
+            well = (squares < _WELL_INSIDE) & (
+                np.einsum("ij,ij->i", inside, inside) <= POINT_RADIUS**2
+            )
+            if not well.all():
+                inside[~well] = self._block(given[~well]).T
+            found[begin : begin + _BLOCK] = inside
         return found
 
     def _block(self, values: Array) -> Array:
         """Return points of a few rows, by columns, whose temporaries stay in the cache."""
-        with np.errstate(over="ignore"):  # an overflow is a point far outside, and cut like one
+        with np.errstate(over="ignore"):
             columns = np.ascontiguousarray(((values - self.center) * self.per_unit).T)
         np.clip(columns, -_FARTHEST, _FARTHEST, out=columns)
         largest = np.maximum(columns.max(axis=0), -columns.min(axis=0))
@@ -179,13 +201,26 @@ def check_points(points: npt.ArrayLike, *, name: str, dimension: int | None = No
     Raises:
         InvalidInput: wrong shape, not integers, or outside the ball.
     """
+    return _checked(points, np.float32, name=name, dimension=dimension)
+
+
+def check_short_points(
+    points: npt.ArrayLike, *, name: str, dimension: int | None = None
+) -> ShortPoints:
+    """Return ``check_points`` as int16."""
+    return _checked(points, np.int16, name=name, dimension=dimension)
+
+
+def _checked(
+    points: npt.ArrayLike, kind: type[Kind], *, name: str, dimension: int | None
+) -> npt.NDArray[Kind]:
     given = as_array(points, name=name)
     fits = given.ndim == 2 and dimension in (None, given.shape[1])
-    if given.dtype != np.float32 or not fits:
+    if given.dtype not in (np.float32, np.int16) or not fits:
         given = finite_array(given, name=name, ndim=2, columns=dimension, allow_empty=True)
     if given.shape[1] == 0:
         raise InvalidParameter(f"{name}: expected at least one feature, got shape={given.shape}")
-    found = np.empty(given.shape, dtype=np.float32)
+    found = given if given.dtype == kind else np.empty(given.shape, dtype=kind)
     for begin in range(0, len(given), _BLOCK):
         part = slice(begin, begin + _BLOCK)
         values = finite_array(given[part], name=name, copy=False)
@@ -196,7 +231,8 @@ def check_points(points: npt.ArrayLike, *, name: str, dimension: int | None = No
                 f"{name}: expected integer points of norm at most {POINT_RADIUS}; make them with "
                 "PointGrid.points"
             )
-        found[part] = values
+        if found is not given:
+            found[part] = values
     return found
 
 

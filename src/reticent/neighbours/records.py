@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
-from struct import iter_unpack
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy.typing as npt
 from reticent.core.arrays import Integers
 from reticent.core.checks import as_array, one_each
 from reticent.core.errors import InvalidInput
-from reticent.neighbours.integer_points import Points, check_points
+from reticent.neighbours.integer_points import ShortPoints, check_short_points
 
 _AT_ONCE = 2**12
 """Number of records whose bytes are held at once."""
@@ -34,13 +33,13 @@ class Records:
     because there a record's number changes with those before it.
 
     Attributes:
-        points: shape (n, d), integer points as float32.
+        points: shape (n, d), integer points as int16.
         votes: shape (n,) int64, a label, or shape (n, c) int64, steps of vote for each of c labels.
         units: shape (n,) int64, equal numbers for records of one unit (a person), or None where
             every record is its own unit.
     """
 
-    points: Points
+    points: ShortPoints
     votes: Integers
     units: Integers | None
 
@@ -62,7 +61,7 @@ class Records:
         """Return sorted records.
 
         Args:
-            points: shape (n, d), from ``PointGrid.points``.
+            points: shape (n, d), from ``PointGrid.points`` or, without a copy, ``short_points``.
             votes: shape (n,) labels 0, 1, ..., or shape (n, c) non-negative steps, integers.
             persons: one key per record, the same for all records of one unit, or None where every
                 record is its own unit.
@@ -76,19 +75,19 @@ class Records:
             >>> bool((one.points == other.points).all()), one.votes.tolist() == other.votes.tolist()
             (True, True)
         """
-        places = check_points(points, name="points")
+        places = check_short_points(points, name="points")
         cast = checked_votes(votes, len(places))
         names = [b""] * len(places)
         if persons is not None:
             names = [key_bytes(key) for key in one_each(persons, len(places), name="persons")]
-        order = rising(record_digests(names, places.astype(np.int16), cast))
+        order = rising(record_digests(names, places, cast))
         units = None
         if persons is not None:
             numbers: dict[bytes, int] = {}
             units = np.array(
                 [numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64
             )[order]
-        return cls(np.ascontiguousarray(places[order]), cast[order], units)
+        return cls(places[order], cast[order], units)
 
 
 def checked_votes(votes: npt.ArrayLike, records: int) -> Integers:
@@ -111,7 +110,7 @@ def checked_votes(votes: npt.ArrayLike, records: int) -> Integers:
 
 
 def record_digests(
-    names: Iterable[bytes], points: npt.NDArray[np.int16], votes: Integers
+    names: Iterable[bytes], points: ShortPoints, votes: Integers
 ) -> npt.NDArray[np.uint8]:
     """Return the SHA-256 of every record (unit key, point, vote), shape (n, 32).
 
@@ -129,7 +128,7 @@ def record_digests(
         if not any(here):  # the lengths of all names, which are 0, in one array
             parts.insert(0, np.zeros((len(here), 8), dtype=np.uint8))
         rows = np.concatenate(parts, axis=1)
-        held: Iterable[bytes] = (row for (row,) in iter_unpack(f"{rows.shape[1]}s", rows.tobytes()))
+        held: Iterable[bytes] = rows.view(f"V{rows.shape[1]}").ravel().tolist()
         if any(here):
             held = (
                 len(name).to_bytes(8, "big") + name + row

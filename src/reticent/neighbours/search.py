@@ -11,15 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.arrays import Integers
-from reticent.core.checks import count, one_of
-from reticent.core.errors import InvalidInput
-from reticent.neighbours.exhaustive import Candidates, Exhaustive, FaissFlat
+from reticent.core.checks import count
+from reticent.neighbours.exhaustive import Candidates, Exhaustive
 from reticent.neighbours.integer_points import check_points
 from reticent.neighbours.records import Records
 from reticent.neighbours.sharded import ShardedCandidates, ShardedRecords
-
-ENGINES = ("numpy", "faiss")
-"""Ways to find candidates. The lists are the same."""
 
 _ROWS = 256
 _RANK_BITS = 32
@@ -65,12 +61,6 @@ class NeighbourSearch:
 
     Args:
         records: the records, in memory or in shards.
-        engine: "numpy", or "faiss" for an exact flat index, which needs the extra ``faiss``.
-
-    Raises:
-        UnknownName: another engine.
-        InvalidInput: records in shards with another engine than "numpy".
-        MissingExtra: the extra is not installed.
 
     Edge cases: no records give empty lists. A depth beyond the number of records lists all.
 
@@ -81,10 +71,13 @@ class NeighbourSearch:
         [1, 2]
     """
 
-    def __init__(self, records: Records | ShardedRecords, *, engine: str = "numpy") -> None:
-        one_of(engine, ENGINES, name="engine")
+    def __init__(self, records: Records | ShardedRecords) -> None:
         self.records = records
-        self._candidates = _candidates(records, engine)
+        self._candidates: Candidates = (
+            ShardedCandidates(records)
+            if isinstance(records, ShardedRecords)
+            else Exhaustive(records.points)
+        )
 
     def lists(
         self, queries: npt.ArrayLike, *, depth: int, rows: int = _ROWS
@@ -124,15 +117,6 @@ class NeighbourSearch:
         for row, (distances, places) in enumerate(found):
             packed[row, : len(places)] = (distances.astype(np.int64) << _RANK_BITS) | places
         packed.sort(axis=1)
-        # Cut to the depth, so that every engine gives the same list, and with it the same number of
-        # coins.
+        # Cut to the depth, so that shards give the same list, and with it the same number of coins.
         order = np.ascontiguousarray(packed[:, :depth] & _RANK_MASK)
         return NeighbourLists(first, points, order, np.full(len(points), depth, dtype=np.int64))
-
-
-def _candidates(records: Records | ShardedRecords, engine: str) -> Candidates:
-    if isinstance(records, ShardedRecords):
-        if engine != "numpy":
-            raise InvalidInput(f"engine={engine!r}: expected 'numpy' for records in shards")
-        return ShardedCandidates(records)
-    return FaissFlat(records.points) if engine == "faiss" else Exhaustive(records.points)

@@ -16,10 +16,8 @@ from reticent.core.arrays import Integers
 from reticent.core.checks import one_each
 from reticent.core.errors import InvalidInput
 from reticent.neighbours.exhaustive import Exhaustive, Found, Places
-from reticent.neighbours.integer_points import Points, check_points
+from reticent.neighbours.integer_points import Points, ShortPoints, check_short_points
 from reticent.neighbours.records import checked_votes, key_bytes, record_digests, rising
-
-ShortPoints = npt.NDArray[np.int16]
 
 _AT_ONCE = 2**16
 """Number of records whose distances are held at once."""
@@ -85,7 +83,7 @@ class ShardedRecords:
         units: list[Integers] = []
         for number, (points, given) in enumerate(shards):
             dimension = tables[0].shape[1] if tables else None
-            table = check_points(points, name="points", dimension=dimension).astype(np.int16)
+            table = check_short_points(points, name="points", dimension=dimension)
             own = checked_votes(given, len(table))
             if votes and own.shape[1:] != votes[0].shape[1:]:
                 raise InvalidInput("votes: expected the same labels in every shard")

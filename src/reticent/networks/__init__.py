@@ -26,17 +26,7 @@ if TYPE_CHECKING:
 else:
     from reticent.core.lazy import lazy_names
 
-    __getattr__ = lazy_names(
-        __name__,
-        {
-            "reticent.networks.torch_modules": (
-                "SUPPORTED_MODULES",
-                "ResidualSum",
-                "from_torch",
-                "to_torch",
-            )
-        },
-    )
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "SUPPORTED_MODULES",

@@ -5,9 +5,7 @@ from reticent.noise.k_norm import k_norm, l2_epsilon_margin
 from reticent.noise.release_samplers import (
     AuditSampler,
     ExactSampler,
-    OpenDPSampler,
     SecureSampler,
-    release_sampler,
 )
 from reticent.noise.samplers import Sampler, SeededSampler
 
@@ -15,11 +13,9 @@ __all__ = [
     "AuditSampler",
     "ExactSampler",
     "Grid",
-    "OpenDPSampler",
     "Sampler",
     "SecureSampler",
     "SeededSampler",
     "k_norm",
     "l2_epsilon_margin",
-    "release_sampler",
 ]

@@ -14,8 +14,6 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from reticent.core.arrays import Booleans, Integers
-from reticent.core.checks import one_of
-from reticent.core.extras import require
 from reticent.noise.digits import (
     LARGEST_SHORT_END,
     blocks,
@@ -131,7 +129,6 @@ class ExactSampler(Sampler):
     See Also:
         reticent.noise.SecureSampler: words of the operating system.
         reticent.noise.AuditSampler: words of a seeded generator.
-        reticent.noise.OpenDPSampler: another implementation.
     """
 
     @override
@@ -193,7 +190,7 @@ class SecureSampler(ExactSampler):
 
     Runtime:
         0.04 (Laplace) and 0.09 (Gaussian) microseconds a number at scale 2^20 on one core
-        (benchmarks/runtimes.py). OpenDP takes 7 and 12.
+        (benchmarks/runtimes.py). OpenDP takes 7 and 12 (benchmarks/noise.py).
 
     References:
         - Mironov (2012), "On significance of the least significant bits for differential privacy",
@@ -204,8 +201,6 @@ class SecureSampler(ExactSampler):
 
     See Also:
         reticent.noise.AuditSampler: the same code, repeatable, for audits.
-        reticent.noise.OpenDPSampler: another implementation.
-        reticent.noise.release_sampler: a sampler by name.
     """
 
     name = "exact distributions, words of the operating system"
@@ -256,81 +251,6 @@ class AuditSampler(ExactSampler):
         return self._rng.integers(0, 2**64, size=count, dtype=np.uint64)
 
 
-class OpenDPSampler(Sampler):
-    """Discrete Laplace and Gaussian draws of OpenDP, and everything else from the operating
-    system's words.
-
-    It is exact as well, and a hundred times slower (benchmarks/noise.py). OpenDP is imported when
-    the first one is made.
-
-    Raises:
-        MissingExtra: OpenDP is not installed.
-
-    Example:
-        >>> OpenDPSampler().discrete_laplace(3, scale=10.0).shape
-        (3,)
-
-    Utility:
-        Exact, by another implementation.
-
-    Runtime:
-        7 (Laplace) and 12 (Gaussian) microseconds a number on one core (benchmarks/runtimes.py).
-
-    References:
-        - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
-          arXiv:2004.00010 (the algorithms that OpenDP implements).
-
-    See Also:
-        reticent.noise.SecureSampler: a hundred times faster.
-        reticent.noise.release_sampler: a sampler by name.
-    """
-
-    seeded = False
-
-    def __init__(self) -> None:
-        self.name = f"OpenDP {_opendp().__version__} and words of the operating system"
-
-    words = staticmethod(system_words)
-
-    @override
-    def discrete_laplace(self, shape: Shape, *, scale: float) -> Integers:
-        return _measure(_laplace(checked_scale(scale, "scale")), shape)
-
-    @override
-    def discrete_gaussian(self, shape: Shape, *, sigma: float) -> Integers:
-        return _measure(_gaussian(checked_scale(sigma, "sigma")), shape)
-
-
-RELEASE_SAMPLERS: dict[str, type[SecureSampler] | type[OpenDPSampler]] = {
-    "exact": SecureSampler,
-    "opendp": OpenDPSampler,
-}
-"""Both draw from the operating system, and neither takes a seed."""
-
-
-def release_sampler(name: str) -> Sampler:
-    """Return the sampler called ``name``: "exact" (ours, for whole arrays) or "opendp" (an
-    independent implementation, slower).
-
-    Raises:
-        UnknownName: another name.
-        MissingExtra: "opendp" where OpenDP is not installed.
-
-    Example:
-        >>> release_sampler("exact").seeded
-        False
-
-    References:
-        - Mironov (2012), "On significance of the least significant bits for differential privacy",
-          doi:10.1145/2382196.2382264 (the reason why releases take no other sampler).
-
-    See Also:
-        reticent.noise.SecureSampler: "exact".
-        reticent.noise.OpenDPSampler: "opendp".
-    """
-    return RELEASE_SAMPLERS[one_of(name, RELEASE_SAMPLERS, name="sampler")]()
-
-
 def _size(shape: Shape) -> int:
     return int(np.prod(shape))
 
@@ -340,34 +260,3 @@ def _product(factors: Integers) -> int:
     for factor in factors.tolist():
         product *= factor
     return product
-
-
-@lru_cache(maxsize=1)
-def _opendp() -> Any:
-    opendp = require("opendp.prelude", extra="opendp")
-    opendp.enable_features("contrib")
-    return opendp
-
-
-@lru_cache(maxsize=64)
-def _laplace(scale: float) -> Any:
-    opendp = _opendp()
-    space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l1_distance(T="i64")
-    return opendp.m.make_laplace(*space, scale=scale)
-
-
-@lru_cache(maxsize=64)
-def _gaussian(sigma: float) -> Any:
-    opendp = _opendp()
-    space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l2_distance(T="f64")
-    return opendp.m.make_gaussian(*space, scale=sigma)
-
-
-def _measure(measurement: Any, shape: Shape) -> Integers:
-    """Return noise alone, the measurement's answer on zeros. OpenDP saturates at the ends of int64
-    and never wraps.
-    """
-    count = int(np.prod(shape))
-    if count == 0:
-        return np.zeros(shape, dtype=np.int64)
-    return np.asarray(measurement(np.zeros(count, dtype=np.int64)), dtype=np.int64).reshape(shape)

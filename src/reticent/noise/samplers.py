@@ -46,7 +46,6 @@ class Sampler(ABC):
         reticent.noise.SecureSampler: releases.
         reticent.noise.AuditSampler: audits.
         reticent.noise.SeededSampler: experiments.
-        reticent.noise.OpenDPSampler: another implementation.
     """
 
     name: str

@@ -19,19 +19,7 @@ if TYPE_CHECKING:
 else:
     from reticent.core.lazy import lazy_names
 
-    __getattr__ = lazy_names(
-        __name__,
-        {
-            "reticent.planning.fitting": ("PlannedFit", "fit_plan"),
-            "reticent.planning.methods": ("PublicUse", "RecordMethod", "all_methods"),
-            "reticent.planning.parts": ("PublicParts",),
-            "reticent.planning.plans": ("Plan", "PlanRow", "Score"),
-            "reticent.planning.inputs": ("plan_inputs",),
-            "reticent.planning.planner": ("plan",),
-            "reticent.planning.tasks": ("Task",),
-            "reticent.systems.scores": ("Predictions",),
-        },
-    )
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "Plan",

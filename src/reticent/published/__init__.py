@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reticent.published.as_coded import CodedObfuscator
     from reticent.published.certified import (
         GlobalSensitivityResponse,
         PublishedCertifiedClassifier,
@@ -20,26 +19,24 @@ if TYPE_CHECKING:
         SmoothCauchy,
         published_vote_distances,
     )
-    from reticent.published.obfuscators import PublishedObfuscator
+    from reticent.published.obfuscators import CodedObfuscator, PublishedObfuscator
     from reticent.published.posthoc import PublishedPosthoc, Switches
     from reticent.published.posthoc_encoder import PublishedPosthocEncoder
     from reticent.published.power import PublishedPowerEncoder
     from reticent.published.power_network import PowerConfig
-    from reticent.published.printed import AsPrinted
     from reticent.published.private_knn import (
         PublishedPrivateKNN,
         asymptotic_total,
         data_dependent_label_rdp,
         data_dependent_screening_rdp,
     )
-    from reticent.published.research import PublishedSystem, load_research
+    from reticent.published.research import AsPrinted, PublishedSystem, load_research
 else:
     from reticent.core.lazy import lazy_names
 
     __getattr__ = lazy_names(
         __name__,
         {
-            "reticent.published.as_coded": ("CodedObfuscator",),
             "reticent.published.certified": (
                 "GlobalSensitivityResponse",
                 "PublishedCertifiedClassifier",
@@ -47,19 +44,18 @@ else:
                 "SmoothCauchy",
                 "published_vote_distances",
             ),
-            "reticent.published.obfuscators": ("PublishedObfuscator",),
+            "reticent.published.obfuscators": ("CodedObfuscator", "PublishedObfuscator"),
             "reticent.published.posthoc": ("PublishedPosthoc", "Switches"),
             "reticent.published.posthoc_encoder": ("PublishedPosthocEncoder",),
             "reticent.published.power": ("PublishedPowerEncoder",),
             "reticent.published.power_network": ("PowerConfig",),
-            "reticent.published.printed": ("AsPrinted",),
             "reticent.published.private_knn": (
                 "PublishedPrivateKNN",
                 "asymptotic_total",
                 "data_dependent_label_rdp",
                 "data_dependent_screening_rdp",
             ),
-            "reticent.published.research": ("PublishedSystem", "load_research"),
+            "reticent.published.research": ("AsPrinted", "PublishedSystem", "load_research"),
         },
     )
 

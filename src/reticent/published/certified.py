@@ -21,8 +21,7 @@ from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeKind, Replac
 from reticent.core.settings import learned, with_settings
 from reticent.mechanisms.level_response import BinaryResponse
 from reticent.noise import Sampler
-from reticent.published.printed import AsPrinted
-from reticent.published.research import Account, Answers, PublishedSystem, WorstPair
+from reticent.published.research import Account, Answers, AsPrinted, PublishedSystem, WorstPair
 from reticent.release.bundle import Bundle
 from reticent.systems.certified.classifier import CertifiedClassifier
 from reticent.systems.certified.ensemble import CertifiedEnsemble
@@ -30,9 +29,7 @@ from reticent.systems.certified.interval_system import ClippedDescent
 from reticent.systems.record_labels import Classes
 
 _ARITHMETIC = 2.0**-40
-"""Taken off epsilon: more than the relative error of arctan and exp in either probability,
-twice.
-"""
+"""Taken off epsilon: more than twice the relative error of arctan and exp in a probability."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +49,8 @@ class SmoothCauchy(AsPrinted, BinaryResponse):
     = 1/2 - arctan(epsilon exp(epsilon k / 6) / 12) / pi, with an exact coin.
 
     *Differs from the paper.* The paper certifies a sparse set of distances and takes the largest
-    that holds. That is an upper bound on the smooth sensitivity, but not a smooth one: a stable
-    distance of 20 can stand next to one of 5. The *index* in the set changes by at most 1 between
-    neighbours, and repairs it.
-
-    *Against the default.* The chance of a wrong label falls as exp(-epsilon k / 6), for
-    ``StabilityResponse`` as exp(-epsilon k).
+    that holds. That bounds the smooth sensitivity, but not smoothly: 20 can stand next to 5. The
+    *index* in the set changes by at most 1 between neighbours, and repairs it.
 
     Attributes:
         certified_at: increasing distances at which stability is looked at, each at least 1. () for
@@ -67,15 +60,14 @@ class SmoothCauchy(AsPrinted, BinaryResponse):
 
     Example:
         >>> from reticent.core import AddRemove
-        >>> SmoothCauchy(epsilon=1.0, adjacency=AddRemove(1)).flip_probabilities([0, 20, 40]).round(
-        ...     4
-        ... ).tolist()
+        >>> response = SmoothCauchy(epsilon=1.0, adjacency=AddRemove(1))
+        >>> response.flip_probabilities([0, 20, 40]).round(4).tolist()
         [0.4735, 0.1288, 0.0049]
 
     Utility:
         At epsilon = 1 a label is wrong with probability 0.47, 0.37, 0.13 and 0.005 at stable
-        distance 0, 10, 20 and 40. For ``StabilityResponse`` it is 0.27, 1e-5, and less from there.
-        Where the scale is small the chance is about 2 / pi times it.
+        distance 0, 10, 20 and 40. It falls as exp(-epsilon k / 6). For ``StabilityResponse`` it is
+        0.27, 1e-5, and less from there, and falls as exp(-epsilon k).
 
     Runtime:
         O(1) an answer: 0.04 microseconds on one core (benchmarks/runtimes.py).
@@ -108,19 +100,14 @@ class SmoothCauchy(AsPrinted, BinaryResponse):
         object.__setattr__(self, "certified_at", distances)
 
     @property
-    def smooth(self) -> bool:
-        """True if the credited distance changes by at most 1 between neighbours."""
-        return self.credit == "index" or self.certified_at == tuple(
-            range(1, len(self.certified_at) + 1)
-        )
-
-    @property
     @override
     def guarantee(self) -> Guarantee:
         """The cost of one answer, of kind "no differential privacy" for a sparse set credited by
         distance.
         """
-        kind = GuaranteeKind.DIFFERENTIAL_PRIVACY if self.smooth else GuaranteeKind.NO_PRIVACY
+        every = self.certified_at == tuple(range(1, len(self.certified_at) + 1))
+        smooth = every or self.credit == "index"
+        kind = GuaranteeKind.DIFFERENTIAL_PRIVACY if smooth else GuaranteeKind.NO_PRIVACY
         return Guarantee(self.epsilon, 0.0, self.adjacency, kind)
 
     def credited(self, levels: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -131,10 +118,8 @@ class SmoothCauchy(AsPrinted, BinaryResponse):
         if not self.certified_at:
             return level
         place = np.searchsorted(self.certified_at, level, side="right")
-        return np.asarray(
-            place if self.credit == "index" else np.array([0, *self.certified_at])[place],
-            dtype=np.int64,
-        )
+        counted = [0, *self.certified_at]
+        return np.array(range(len(counted)) if self.credit == "index" else counted)[place]
 
     @override
     def flip_probabilities(self, levels: npt.ArrayLike) -> Array:
@@ -152,22 +137,17 @@ class GlobalSensitivityResponse(BinaryResponse):
     is the Laplace mechanism at sensitivity 1, post-processed. It is drawn by its own probability,
     P(wrong) = exp(-epsilon / 2) / 2, with an exact coin.
 
-    *Against randomised response.* exp(epsilon / 2) is far from the ratio that epsilon allows.
-    ``StabilityResponse`` at level 0 is wrong with probability 1 / (1 + exp(epsilon)), the least
-    possible without looking at the data.
-
     Levels are accepted and ignored, so that it can stand in for the certified responses.
 
     Example:
         >>> from reticent.core import AddRemove
-        >>> GlobalSensitivityResponse(epsilon=2.0, adjacency=AddRemove(1)).flip_probabilities(
-        ...     [0, 9]
-        ... ).round(4).tolist()
+        >>> response = GlobalSensitivityResponse(epsilon=2.0, adjacency=AddRemove(1))
+        >>> response.flip_probabilities([0, 9]).round(4).tolist()
         [0.1839, 0.1839]
 
     Utility:
-        Wrong with probability exp(-epsilon / 2) / 2 for every query: 0.30 at epsilon = 1, 0.18 at
-        2, 0.04 at 5. For randomised response, without any certificate, it is 0.27, 0.12 and 0.007.
+        Wrong with probability 0.30 at epsilon = 1, 0.18 at 2 and 0.04 at 5. For randomised
+        response, the least possible without looking at the data, it is 0.27, 0.12 and 0.007.
 
     Runtime:
         O(1) an answer: 0.03 microseconds on one core (benchmarks/runtimes.py).
@@ -179,9 +159,8 @@ class GlobalSensitivityResponse(BinaryResponse):
           gradient-based training", arXiv:2406.13433, the baseline of its experiments.
 
     See Also:
-        reticent.mechanisms.StabilityResponse: the response that uses stable distances, at level 0
-            randomised response.
-        reticent.published.SmoothCauchy: the published response that uses them.
+        reticent.mechanisms.StabilityResponse: at level 0 randomised response.
+        reticent.published.SmoothCauchy: the published response that uses stable distances.
     """
 
     name: ClassVar[str] = "global sensitivity response"
@@ -195,8 +174,8 @@ def published_vote_distances(labels: npt.ArrayLike, distances: npt.ArrayLike) ->
     """Return the sum of Theorem 5.3 of the paper as printed: ceil(gap / 2) smallest distances of
     *all* members, plus their number, minus 1.
 
-    **Guarantee.** None. The number is a valid stable distance, but neighbours' numbers differ by
-    any amount. It serves research and the audit.
+    **Guarantee.** None. The number is a valid stable distance for a report, but neighbours'
+    numbers differ by any amount.
 
     Args:
         labels: shape (members, n), 0 or 1.
@@ -207,15 +186,8 @@ def published_vote_distances(labels: npt.ArrayLike, distances: npt.ArrayLike) ->
 
     Example:
         >>> distances = [[100]] * 8 + [[0]]
-        >>> (
-        ...     published_vote_distances([[1]] * 8 + [[0]], distances),
-        ...     published_vote_distances([[1]] * 9, distances),
-        ... )
-        (array([303]), array([404]))
-
-    Utility:
-        A valid stable distance for a report. It is useless for privacy, because that of a
-        neighbouring data set may be anything.
+        >>> [published_vote_distances([[1]] * 8 + [last], distances) for last in ([0], [1])]
+        [array([303]), array([404])]
 
     Runtime:
         O(m log m) a query: 0.4 microseconds for 50 members on one core (benchmarks/runtimes.py).
@@ -255,9 +227,13 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
 
     source: ClassVar[str] = "Wicker et al. (2025), arXiv:2406.13433"
 
-    @abstractmethod
+    _kind: ClassVar[type[CertifiedClassifier] | type[CertifiedEnsemble]]
+    _own: ClassVar[tuple[str, ...]] = ("certified_at", "credit")
+    _shared: ClassVar[tuple[str, ...]] = ("epsilon", "classes", "k_max", "training")
+
     def _system(self) -> CertifiedClassifier | CertifiedEnsemble:
         """The certified system whose distances are released, not fitted yet."""
+        return self._kind(**{name: getattr(self, name) for name in self._shared})
 
     @abstractmethod
     def _distances(self, inputs: Array) -> tuple[Integers, Integers]:
@@ -330,9 +306,7 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
         """Return label and distance of two neighbours, whose answers differ most of all known."""
         most, step = self._levels()
         _, where = _largest_loss(self.mechanism_, most=most, step=step)
-        if where < 0:
-            return (0, 0), (1, 0)
-        return (0, where), (0, min(where + step, most))
+        return ((0, 0), (1, 0)) if where < 0 else ((0, where), (0, min(where + step, most)))
 
     @override
     def worst_pair(self) -> WorstPair:
@@ -355,8 +329,8 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
     def checked(self, X: npt.ArrayLike) -> Array:
         """Return queries as numbers, shape (n, features)."""
         self._check_fitted()
-        checked: Array = self.system_.checked(X)
-        return checked
+        found: Array = self.system_.checked(X)
+        return found
 
     @override
     def answer(self, X: npt.ArrayLike, *, sampler: Sampler) -> Answers:
@@ -371,35 +345,17 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
     @override
     def _content(self) -> tuple[dict[str, Any], Arrays]:
         inner = self.system_.bundle()
-        own = {
-            "certified_at": list(self.certified_at),
-            "credit": self.credit,
-            "counting": self.counting,
-            **self._own(),
-        }
+        own = {name: getattr(self, name) for name in self._own}
         return {"own": own, "system": inner.settings}, inner.arrays
-
-    def _own(self) -> dict[str, Any]:
-        return {}
 
     @classmethod
     @override
     def _restored(cls, bundle: Bundle, labels: npt.NDArray[Any]) -> Self:
-        own = dict(bundle.settings["own"])
-        several = issubclass(cls, PublishedCertifiedEnsemble)
-        kind = CertifiedEnsemble if several else CertifiedClassifier
-        stored = Bundle(kind.__name__, bundle.settings["system"], bundle.arrays, "", bundle.serial)
-        system = kind._of_bundle(stored)
-        own["certified_at"] = tuple(own["certified_at"])
-        if isinstance(system, CertifiedEnsemble):
-            own["members"] = system.members
-        found = cls(
-            **own,
-            epsilon=system.epsilon,
-            classes=system.classes,
-            k_max=system.k_max,
-            training=system.training,
-        )
+        kind, settings = cls._kind.__name__, bundle.settings
+        stored = Bundle(kind, settings["system"], bundle.arrays, "", bundle.serial)
+        system = cls._kind._of_bundle(stored)
+        shared = {name: getattr(system, name) for name in cls._shared}
+        found = cls(**settings["own"], **shared)
         found.system_ = system
         return found
 
@@ -450,15 +406,8 @@ class PublishedCertifiedClassifier(_PublishedCertified):
 
     name: ClassVar[str] = "certified classifier, as published"
 
-    @override
-    def _system(self) -> CertifiedClassifier:
-        return CertifiedClassifier(
-            epsilon=self.epsilon,
-            classes=self.classes,
-            k_max=self.k_max,
-            training=self.training,
-            counting=self.counting,
-        )
+    _kind = CertifiedClassifier
+    _shared = (*_PublishedCertified._shared, "counting")
 
     @override
     def _distances(self, inputs: Array) -> tuple[Integers, Integers]:
@@ -512,17 +461,16 @@ class PublishedCertifiedEnsemble(_PublishedCertified):
 
     name: ClassVar[str] = "certified ensemble, as published"
 
+    _kind = CertifiedEnsemble
+    _own = (*_PublishedCertified._own, "counting", "distance")
+    _shared = (*_PublishedCertified._shared, "members")
+
     @override
-    def _system(self) -> CertifiedEnsemble:
+    def _system(self) -> CertifiedClassifier | CertifiedEnsemble:
         one_of(self.distance, ("printed", "repaired"), name="distance")
-        found = CertifiedEnsemble(
-            epsilon=self.epsilon,
-            classes=self.classes,
-            k_max=self.k_max,
-            training=self.training,
-            members=count(self.members, name="members", minimum=2),
-        )
-        object.__setattr__(found, "counting", self.counting)
+        count(self.members, name="members", minimum=2)
+        found = super()._system()
+        found.counting = self.counting  # no argument of the ensemble
         return found
 
     @override
@@ -536,47 +484,37 @@ class PublishedCertifiedEnsemble(_PublishedCertified):
 
     @override
     def _levels(self) -> tuple[int, int]:
-        top = int(published_vote_distances(*self._unanimous(0))[0])
         # A record changes the distance or the label of one member. A label that flips lies at
         # distance 0 before and after, so one more or one less of the sorted distances is added.
-        return top, self.k_max + 1 if self.distance == "printed" else 1
+        return self._printed()[0], self.k_max + 1 if self.distance == "printed" else 1
 
-    def _unanimous(self, other: int) -> tuple[Integers, Integers]:
-        """Members that all vote 1 at k_max, but for one at distance 0 that votes 1 - ``other``."""
-        labels = np.ones((self.members, 1), dtype=np.int64)
-        distances = np.full((self.members, 1), self.k_max, dtype=np.int64)
-        labels[-1] = 1 - other
-        if other:
-            distances[-1] = 0
-        return labels, distances
+    def _printed(self) -> list[int]:
+        """Printed distances of votes that are one at k_max, of the same with the last member at
+        distance 0, and of that with its vote flipped.
+        """
+        votes = np.ones((self.members, 3), dtype=np.int64)
+        distances = np.full_like(votes, self.k_max)
+        distances[-1, 1:] = votes[-1, 2] = 0
+        return [int(each) for each in published_vote_distances(votes, distances)]
 
     @override
     def worst_sides(self) -> tuple[Side, Side]:
         if self.distance == "repaired":
             return super().worst_sides()
-        labels, distances = self._unanimous(1)
-        both = (
-            int(published_vote_distances(each, distances)[0])
-            for each in (labels, np.ones_like(labels))
-        )
-        return (0, next(both)), (0, next(both))
+        _, upper, lower = self._printed()
+        return (0, lower), (0, upper)
 
     @override
     def _words(self, lower: int, upper: int) -> str:
-        words = f"Equal votes at distances {lower} and {upper}"
-        if self.distance == "repaired":
-            return f"{words}."
-        return f"{words}: one of {self.members} members at distance 0 flips."
-
-    @override
-    def _own(self) -> dict[str, Any]:
-        return {"distance": self.distance}
+        flipped = f": one of {self.members} members at distance 0 flips"
+        end = flipped if self.distance == "printed" else ""
+        return f"Equal votes at distances {lower} and {upper}{end}."
 
     @classmethod
     @override
     def _restored(cls, bundle: Bundle, labels: npt.NDArray[Any]) -> Self:
         found = super()._restored(bundle, labels)
-        object.__setattr__(found.system_, "counting", found.counting)
+        found.system_.counting = found.counting
         return found
 
 

@@ -15,41 +15,31 @@ import numpy.typing as npt
 
 from reticent.core.arrays import Array
 from reticent.core.checks import finite_array, positive
-from reticent.core.errors import InvalidInput, UnknownName
+from reticent.core.errors import InvalidInput
 
 Floating = npt.NDArray[np.floating]
-
-BANDWIDTH_RULES = ("scott", "silverman")
 
 _NEGLIGIBLE = -50.0
 _BLOCK = 2**23  # kernel values at a time: 64 MiB of float64
 
 
-def bandwidth(rows: npt.ArrayLike, *, rule: str) -> float:
-    """Return a bandwidth for ``rows``, one number for all coordinates, in their units.
-
-    "scott" is s n^(-1/(d + 4)), "silverman" s (4 / (n (d + 2)))^(1/(d + 4)), with s the root mean
-    variance of a coordinate.
+def bandwidth(rows: npt.ArrayLike) -> float:
+    """Return Scott's bandwidth s n^(-1/(d + 4)), one number for all coordinates, in their units,
+    with s the root mean variance of a coordinate.
 
     Args:
         rows: shape (n, d), at least two different rows.
-        rule: one of ``BANDWIDTH_RULES``.
 
     Raises:
-        UnknownName: there is no such rule.
         InvalidInput: all rows are equal.
 
-    Reference: Scott, Multivariate Density Estimation, section 6.3; Silverman, section 4.3.2.
+    Reference: Scott, Multivariate Density Estimation, section 6.3.
     """
-    if rule not in BANDWIDTH_RULES:
-        raise UnknownName(f"rule={rule!r}: expected one of {', '.join(BANDWIDTH_RULES)}")
     points = finite_array(rows, name="rows", ndim=2)
-    count, dimension = points.shape
     spread = float(np.sqrt(points.var(axis=0).mean()))
     if spread == 0:
         raise InvalidInput("rows: all are equal, so no bandwidth follows from them; give one")
-    factor = 1.0 if rule == "scott" else 4.0 / (dimension + 2)
-    return spread * float((factor / count) ** (1.0 / (dimension + 4)))
+    return spread * float((1.0 / len(points)) ** (1.0 / (points.shape[1] + 4)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,18 +78,15 @@ class KernelDensity:
         return int(self.centers.shape[1])
 
     def evaluate(self, rows: npt.ArrayLike) -> tuple[Array, Array]:
-        """Return the log density, shape (n,), and its gradient, shape (n, d), at ``rows``.
-
-        Args:
-            rows: shape (n, d).
+        """Return the log density, shape (n,), and its gradient, shape (n, d), at ``rows`` of shape
+        (n, d).
 
         Raises:
             InvalidInput: shapes are wrong.
         """
         points = finite_array(rows, name="rows", ndim=2, columns=self.dimension)
-        middle = self.centers.mean(
-            axis=0, dtype=np.float64
-        )  # differences are what counts: keep the numbers small
+        # Differences are what counts: keep the numbers small.
+        middle = self.centers.mean(axis=0, dtype=np.float64)
         kind = self.centers.dtype
         centers = ((self.centers - middle) / self.bandwidth).astype(kind)
         halves = 0.5 * np.square(centers).sum(axis=1)
@@ -129,14 +116,8 @@ class KernelDensity:
         )
         return log_density - norm, score
 
-    def log_density(self, rows: npt.ArrayLike) -> Array:
-        """Return the logarithm of the estimate at ``rows`` (shape (n, d)), shape (n,)."""
-        return self.evaluate(rows)[0]
-
     def score(self, rows: npt.ArrayLike) -> Array:
-        """Return the gradient of the logarithm of the estimate at ``rows`` (shape (n, d)), shape
-        (n, d).
-        """
+        """Return the gradient of ``evaluate`` alone, shape (n, d)."""
         return self.evaluate(rows)[1]
 
     @property
@@ -148,23 +129,3 @@ class KernelDensity:
         squared = -dimension * math.log(2.0) - 0.5 * dimension * math.log(math.pi)
         constant: float = squared - math.log(count) - dimension * math.log(self.bandwidth)
         return constant
-
-
-def fisher_bound(density: KernelDensity) -> float:
-    """Return d / h^2, an upper bound on tr I(f), the mean squared norm of the score of the estimate
-    at draws from itself.
-
-    *Why.* A draw is y = c + h u, with c one of the centers and u standard normal. The score is the
-    posterior mean of a single kernel's score: s(y) = E[(c - y) / h^2 | y] = E[-u / h | y]. So E
-    ||s(y)||^2 <= E ||u||^2 / h^2 = d / h^2 (Jensen). One center attains it, and centers much
-    farther apart than h nearly do. It is the information of the estimate, and of the data's
-    distribution only as far as the two are close.
-
-    Example:
-        >>> fisher_bound(KernelDensity(np.zeros((10, 2)), 0.5))
-        8.0
-
-    Reference: Stam (1959), inequality of Fisher information under convolution, of which this is
-    the weaker half.
-    """
-    return density.dimension / density.bandwidth**2

@@ -1,24 +1,4 @@
-"""The posthoc papers' mechanism as it was published, for research. It is *not* private as claimed.
-
-Print, code and proof part ways in seven places. Each is a switch, so that an experiment can see its
-effect and an audit can show that it catches the flaw:
-
-=================  =====================================  ==========================================
-switch             as published                           what a proof needs
-=================  =====================================  ==========================================
-``output_norm``    ``"l1"`` (text), ``"linf"`` (code)     ``"l1"``: Laplace noise a coordinate
-``noise_covers``   ``"P"``: Laplace(P / epsilon)          ``"P R"`` (code): neighbours are P R apart
-``test_scale``     ``"1 / epsilon"`` (Algorithm 1)        ``"R / epsilon"`` (the text)
-``searched_at``    ``"R"`` (Algorithm 1 never moves)      ``"midpoint"``: the radius being searched
-``if_unstable``    ``"R / 2"`` (where the search starts)  ``"zero"``: no stability, no credit
-``stability``      ``"half"``: psi / 2, jumps at psi = R  ``"slack"``: max(0, psi - R), 1-Lipschitz
-``answers``        ``"tested"`` (text), ``"all"`` (code)  ``"tested"``, unless P holds everywhere
-=================  =====================================  ==========================================
-
-With every switch on its right-hand side the statement is provable if the proposal bounds the
-l-infinity to l1 constant. A constant in another norm is not enough, whatever the test says.
-Here noise is on a grid, but no rounding is charged and no guarantee is given.
-"""
+"""The posthoc papers' mechanism as published, for research. It is *not* private as claimed."""
 
 from __future__ import annotations
 
@@ -35,21 +15,33 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeKind
 from reticent.core.settings import Group
 from reticent.noise import Grid, Sampler
-from reticent.published.printed import AsPrinted
+from reticent.published.research import AsPrinted
 
 
 @dataclass(frozen=True, kw_only=True)
 class Switches(Group):
-    """Where the posthoc papers, their code and a proof part ways. See the module for a table.
+    """Where the posthoc papers, their code and a proof part ways.
+
+    A default is what is published. With every switch as a proof needs it, the statement is provable
+    if the proposal bounds the l-infinity to l1 constant. A constant in another norm is not enough,
+    whatever the test says. Here noise is on a grid, but no rounding is charged and no guarantee is
+    given.
 
     Args:
-        output_norm: norm in which the proposal bounds the change of outputs, "l1" or "linf".
-        noise_covers: the change that the Laplace noise of the vector is calibrated to.
-        test_scale: scale of the test's noise, and unit of its threshold.
-        searched_at: the radius at which the local constant is evaluated during the search.
-        if_unstable: stability reported when the bound fails at R itself.
-        stability: the step from a stable radius to the tested number.
-        answers: "tested" to withhold where the test fails, "all" to run no test.
+        output_norm: norm in which the proposal bounds the change of outputs: "l1" (text) or "linf"
+            (code). A proof needs "l1", because Laplace noise is drawn for each coordinate.
+        noise_covers: the change that the vector's noise is calibrated to: "P", or "P R" (code),
+            which a proof needs because neighbours are P R apart.
+        test_scale: scale of the test's noise, and unit of its threshold: "1 / epsilon" (Algorithm
+            1), or "R / epsilon" (text), which a proof needs.
+        searched_at: the radius at which the local constant is evaluated during the search: "R",
+            where Algorithm 1 never moves, or "midpoint", the radius being searched, for a proof.
+        if_unstable: stability reported when the bound fails at R itself: "R / 2", where the search
+            starts, or "zero" for a proof.
+        stability: the step from a stable radius psi to the tested number: "half" for psi / 2, which
+            jumps at psi = R, or "slack" for max(0, psi - R), which is 1-Lipschitz, for a proof.
+        answers: "tested" to withhold where the test fails (text), or "all" to run no test (code).
+            A proof needs "tested", unless the proposal holds everywhere.
 
     Example:
         >>> Switches.as_coded().answers, Switches.repaired().stability
@@ -78,11 +70,6 @@ class Switches(Group):
             one_of(getattr(self, name), get_args(choice), name=name)
 
     @classmethod
-    def printed(cls) -> Switches:
-        """Algorithm 1 of the supplement to the letter."""
-        return cls()
-
-    @classmethod
     def text(cls) -> Switches:
         """Section 4 of the paper: the radius moves, and the test's noise is R / epsilon."""
         return cls(test_scale="R / epsilon", searched_at="midpoint", if_unstable="zero")
@@ -105,8 +92,7 @@ class PublishedPosthoc(AsPrinted):
     """Algorithm 1 of the posthoc papers, flaw by flaw.
 
     **Guarantee.** None: ``guarantee.kind`` is "no differential privacy", and a ledger refuses it.
-    The numbers that the papers state are kept in ``stated_epsilon`` (their row label) and
-    ``claimed_epsilon`` (their Theorem 4.4: 2 epsilon).
+    Its numbers are those of the papers' Theorem 4.4. ``stated_epsilon`` is their row label.
 
     Attributes:
         radius: R, largest distance of two neighbours, above 0.
@@ -159,46 +145,35 @@ class PublishedPosthoc(AsPrinted):
             )
 
     @property
-    def claimed_epsilon(self) -> float:
-        """The epsilon that the papers' theorem adds up to: 2 epsilon."""
-        return 2.0 * self.stated_epsilon
-
-    @property
-    def claimed_delta(self) -> float:
-        """The delta that the papers' theorem states: delta / 2."""
-        return 0.5 * self.stated_delta
-
-    @property
     def guarantee(self) -> Guarantee:
-        """The papers' numbers, of kind "no differential privacy"."""
-        return Guarantee(
-            self.claimed_epsilon, self.claimed_delta, self.adjacency, GuaranteeKind.NO_PRIVACY
-        )
+        """What the papers' theorem adds up to, 2 epsilon and delta / 2, of kind "no differential
+        privacy".
+        """
+        claimed = 2.0 * self.stated_epsilon, 0.5 * self.stated_delta
+        return Guarantee(*claimed, self.adjacency, GuaranteeKind.NO_PRIVACY)
 
     @property
     def scale(self) -> float:
         """The scale of the vector's Laplace noise, in output units."""
-        return (
-            self.proposal
-            * (self.radius if self.switches.noise_covers == "P R" else 1.0)
-            / self.stated_epsilon
-        )
+        covers = self.radius if self.switches.noise_covers == "P R" else 1.0
+        return self.proposal * covers / self.stated_epsilon
+
+    @property
+    def test_unit(self) -> float:
+        """The scale of the test's noise, in units of the radius."""
+        covers = self.radius if self.switches.test_scale == "R / epsilon" else 1.0
+        return covers / self.stated_epsilon
 
     def tested_stability(self, radii: npt.ArrayLike) -> Array:
         """Return the search's result for stability radii psi (shape (n,), at least 0), before
         noise. Private.
         """
         psi = finite_array(radii, name="radii", ndim=1, allow_empty=True)
-        stable = psi >= self.radius
-        found = (
-            np.minimum(psi, self.maximum_radius)
-            if self.switches.searched_at == "midpoint"
-            else np.full_like(psi, self.maximum_radius)
-        )
+        moves = self.switches.searched_at == "midpoint"
+        found = np.minimum(psi if moves else np.inf, self.maximum_radius)
         reached = 0.5 * found if self.switches.stability == "half" else found - self.radius
-        return np.where(
-            stable, reached, 0.5 * self.radius if self.switches.if_unstable == "R / 2" else 0.0
-        )
+        unstable = 0.5 * self.radius if self.switches.if_unstable == "R / 2" else 0.0
+        return np.where(psi >= self.radius, reached, unstable)
 
     def pass_probabilities(self, radii: npt.ArrayLike) -> Array:
         """Return the chances to answer at stability radii psi (shape (n,), at least 0), in real
@@ -242,25 +217,15 @@ class PublishedPosthoc(AsPrinted):
         change = self.tested_change(tolerance=tolerance)
         return change / self.test_unit + steepest * self.radius / self.scale
 
-    @property
-    def test_unit(self) -> float:
-        """The scale of the test's noise, in units of the radius."""
-        covers = self.radius if self.switches.test_scale == "R / epsilon" else 1.0
-        return covers / self.stated_epsilon
-
     def release(
         self, values: npt.ArrayLike, radii: npt.ArrayLike, *, sampler: Sampler
     ) -> tuple[Array, Booleans]:
-        """Release noisy values where the test passes, as published.
+        """Return noisy values, shape (n, m), NaN where the test fails, and True there, shape (n,).
 
         Args:
             values: shape (n, m), finite.
             radii: shape (n,), stability radii psi, at least 0.
             sampler: source of randomness.
-
-        Returns:
-            The values, shape (n, m), NaN in withheld rows. Beside them True for each withheld row,
-            shape (n,).
 
         Raises:
             InvalidInput: shapes are wrong, or numbers are not finite. Values are never shown.
@@ -273,9 +238,8 @@ class PublishedPosthoc(AsPrinted):
             raise InvalidInput(
                 f"radii: expected one per row, got {len(tested)} for {len(array)} rows"
             )
-        if self.switches.answers == "all":
-            withheld = np.zeros(len(tested), dtype=np.bool_)
-        else:
+        withheld = np.zeros(len(tested), dtype=np.bool_)
+        if self.switches.answers == "tested":
             unit = self.test_unit
             noisy = tested + _laplace(len(tested), 1, scale=unit, sampler=sampler)[:, 0]
             withheld = noisy < unit * math.log(1.0 / self.stated_delta)

@@ -15,26 +15,27 @@ from torch import nn
 from typing_extensions import override
 
 from reticent.core.arrays import Array, Arrays
-from reticent.core.checks import count, finite_array, one_of, positive
+from reticent.core.checks import finite_array, one_of, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
-from reticent.core.regions import Box
 from reticent.core.seeds import training_seed
 from reticent.core.settings import a_part, learned, with_settings
 from reticent.lipschitz import LayeredBound, stability_radius
 from reticent.networks import Network, from_torch
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler
-from reticent.published.as_coded import CodedObfuscator
-from reticent.published.obfuscators import PublishedObfuscator
+from reticent.published.obfuscators import CodedObfuscator, PublishedObfuscator
 from reticent.published.posthoc import PublishedPosthoc, Switches
-from reticent.published.research import Account, Answers, PublishedSystem, WorstPair, accuracy
+from reticent.published.research import Account, Answers, PublishedSystem, WorstPair
 from reticent.release.bundle import Bundle
 from reticent.systems.class_labels import class_labels
-from reticent.systems.embedding import Embedding, check_pictures, domain_of, restore
+from reticent.systems.embedding import domain_of
 from reticent.systems.embedding.fitted import embedding_of
+from reticent.systems.input_rows import input_rows
 from reticent.systems.posthoc.calibration import noise_adder
+from reticent.systems.power.code_inputs import EmbeddedPoints, restored_inputs
+from reticent.systems.value_models import plain_network
 from reticent.training.embedder import Embedder
 from reticent.training.heads import HeadConfig, train_head
 from reticent.training.parts.contract import fitted, resolved
@@ -114,13 +115,11 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     head: Literal["beside", "at the noise"] = "beside"
     random_state: int | np.random.RandomState | None = None
 
-    embedding_: Embedding = learned()
-    domain_: Box = learned()
+    inputs_: EmbeddedPoints = learned()
     network_: Network = learned()
     predictor_: Network = learned()
     proposal_: float = learned()
     steepest_: float = learned()
-    input_shape_: tuple[int, ...] = learned()
 
     name: ClassVar[str] = "posthoc release, as published"
     source: ClassVar[str] = "Singh, Vepakomma, Sharma and Raskar (2023), NeurIPS"
@@ -147,7 +146,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             InvalidInput, InvalidParameter: rows or settings do not fit. Nothing is trained then.
         """
         self._check_settings()
-        inputs, shape = check_pictures(X, name="X")
+        inputs, shape = input_rows(X)
         classes, codes = class_labels(y, len(inputs))
         seed = training_seed(self.random_state)
         with torch.random.fork_rng(devices=[]):
@@ -156,8 +155,8 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             made: Any = fitted(part, rows, codes, seed=seed, report=silent)
             embedding = embedding_of(made, inputs, shape, name="")
             points = embedding.compute(np.clip(inputs, embedding.lower, embedding.upper))
-            self.domain_ = domain_of(points, margin=self.radius)
-            points = self.domain_.clip(points)
+            self.inputs_ = EmbeddedPoints(embedding, domain_of(points, margin=self.radius), shape)
+            points = self.inputs_.clip(points)
             trained = clone(self.obfuscator)
             if trained.random_state is None:
                 trained.set_params(random_state=seed)
@@ -167,10 +166,9 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
                 widths = _spread(made, rows) if spread is None else spread
                 more = {"pictures": seen, "spread": widths}
             trained.fit(points, codes, **more)
-        self.embedding_, self.classes_, self.input_shape_ = embedding, classes, shape
-        self.n_features_in_, self.serial_ = inputs.shape[1], ""
+        self.classes_, self.n_features_in_, self.serial_ = classes, inputs.shape[1], ""
         self.network_ = _network(trained.network(), points.shape[1])
-        self._beside = _network(trained.predictor(), self.network_.output_dimension)
+        self._beside = _network(trained.predictor_, self.network_.output_dimension)
         self._points, self._codes = points, codes
         return self.settle()
 
@@ -186,12 +184,12 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         if not hasattr(self, "_points"):
             raise InvalidInput("settle: expected an encoder with its training rows; fit again")
         if isinstance(self.proposal, str):
-            local = self._bound().bound(self._points[:_PROPOSING], self.radius)
+            local = self.bound_.bound(self._points[:_PROPOSING], self.radius)
             self.proposal_ = float(local.mean() + 3.0 * local.std())
         else:
             self.proposal_ = float(self.proposal)
         self._pair = self._steepest_pair()
-        self._finish()
+        self.steepest_ = self._steepest()
         self.predictor_ = self._beside
         if self.head == "at the noise":
             self.predictor_ = self._noisy_head()
@@ -201,36 +199,28 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     def mechanism_(self) -> PublishedPosthoc:
         """The release of one vector."""
         self._check_fitted()
-        return PublishedPosthoc(
-            radius=self.radius,
-            maximum_radius=self.maximum_radius,
-            proposal=self.proposal_,
-            stated_epsilon=self.epsilon,
-            stated_delta=self.delta,
-            dimension=self.network_.output_dimension,
-            adjacency=self.stated_adjacency,
-            switches=self._switches,
-        )
-
-    @property
-    def within(self) -> Neighborhood:
-        """Points within the radius of each other, in the embedding."""
-        return self.stated_adjacency
+        size = self.network_.output_dimension
+        return self._mechanism(self.proposal_, size, self.stated_adjacency)
 
     @property
     @override
     def stated_adjacency(self) -> Neighborhood:
         """Points within the radius of each other, in the embedding."""
-        return Neighborhood(
-            Norm.LINF, self.radius, self.embedding_.space, self.embedding_.identity(self.domain_)
-        )
+        return self.inputs_.within(Norm.LINF, self.radius)
+
+    within = stated_adjacency
+
+    @property
+    def input_shape_(self) -> tuple[int, ...]:
+        """The shape of one input."""
+        return self.inputs_.shape
 
     @override
     def stated(self) -> Account:
-        found = self.mechanism_
+        found = self.mechanism_.guarantee
         return Account(
-            epsilon=found.claimed_epsilon,
-            delta=found.claimed_delta,
+            epsilon=found.epsilon,
+            delta=found.delta,
             reason=f"For l-infinity distance {self.radius:g} of the embedding, by theorem 4.4. "
             f"The tables name it epsilon {self.epsilon:g}.",
         )
@@ -238,7 +228,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     @override
     def spent(self) -> Account:
         found = self.mechanism_
-        step = self.radius / _STEPS + self._bound().input_step
+        step = self.radius / _STEPS + self.bound_.input_step
         total = found.sound_epsilon(self.steepest_, tolerance=step)
         change = found.tested_change(tolerance=step) / found.test_unit
         return Account(
@@ -259,7 +249,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
     def radii(self, X: npt.ArrayLike) -> Array:
         """Return the stability radius of each row, shape (n,). As private as the row."""
-        return self._radii(self.embed(X))
+        return self.before_noise(self.embed(X))[1]
 
     @override
     def answer(self, X: npt.ArrayLike, *, sampler: Sampler) -> Answers:
@@ -267,24 +257,34 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
     def before_noise(self, points: Array) -> tuple[Array, Array]:
         """Return outputs, shape (n, m), and stability radii, shape (n,), of points. Private."""
-        return self.network_.forward(points), self._radii(points)
+        radii = np.zeros(len(points))
+        if self._switches.answers == "tested":
+            radii = stability_radius(
+                self.bound_,
+                points,
+                proposal=self.proposal_,
+                max_radius=self.maximum_radius,
+                tolerance=self.radius / _STEPS,
+            )
+        return self.network_.forward(points), radii
 
     def predict_released(self, answers: Answers) -> npt.NDArray[Any]:
         """Return the label of each answer, shape (n,). A withheld one gets the first label."""
         self._check_fitted()
-        logits = self.predictor_.forward(np.nan_to_num(answers.values))
-        return np.asarray(self.classes_[logits.argmax(axis=1)])
+        return self._labels(np.nan_to_num(answers.values))
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """Return labels without noise. Private."""
-        points = self.embed(X)
-        nothing = np.zeros(len(points), dtype=np.bool_)
-        return self.predict_released(Answers(self.network_.forward(points), nothing))
+        return self._labels(self.network_.forward(self.embed(X)))
+
+    def _labels(self, values: Array) -> npt.NDArray[Any]:
+        return np.asarray(self.classes_[self.predictor_.forward(values).argmax(axis=1)])
 
     def accuracy(self, X: npt.ArrayLike, y: npt.ArrayLike, *, seed: int) -> tuple[float, float]:
         """Return the share of right labels among all answers, and the share that is withheld."""
         found = self.release(X, seed=seed)
-        return accuracy(found, self.predict_released(found), y), float(found.withheld.mean())
+        right = (self.predict_released(found) == np.asarray(y)) & ~found.withheld
+        return float(right.mean()), float(found.withheld.mean())
 
     @property
     def _switches(self) -> Switches:
@@ -298,17 +298,22 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             )
         self.obfuscator.check()
         one_of(self.head, ("beside", "at the noise"), name="head")
-        if isinstance(self.proposal, str):
-            one_of(self.proposal, (MEAN_AND_DEVIATIONS,), name="proposal")
-        proposal = 1.0 if isinstance(self.proposal, str) else self.proposal
-        PublishedPosthoc(
+        given: Any = self.proposal
+        if isinstance(given, str):
+            one_of(given, (MEAN_AND_DEVIATIONS,), name="proposal")
+            given = 1.0
+        near = Neighborhood(Norm.LINF, positive(self.radius, name="radius"), "embedding")
+        self._mechanism(given, 1, near)
+
+    def _mechanism(self, proposal: float, dimension: int, near: Neighborhood) -> PublishedPosthoc:
+        return PublishedPosthoc(
             radius=self.radius,
             maximum_radius=self.maximum_radius,
             proposal=proposal,
             stated_epsilon=self.epsilon,
             stated_delta=self.delta,
-            dimension=1,
-            adjacency=Neighborhood(Norm.LINF, positive(self.radius, name="radius"), "embedding"),
+            dimension=dimension,
+            adjacency=near,
             switches=self._switches,
         )
 
@@ -316,14 +321,14 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     def bound_(self) -> LayeredBound:
         """The bound on the local constant, in the switches' output norm."""
         self._check_fitted()
-        return self._bound()
+        return self._bound(Norm(self._switches.output_norm))
 
-    def _bound(self, norm: Norm | None = None) -> LayeredBound:
-        output = Norm(self._switches.output_norm) if norm is None else norm
-        return LayeredBound(self.network_, domain=self.domain_, input_norm=Norm.LINF, output=output)
+    def _bound(self, output: Norm) -> LayeredBound:
+        box = self.inputs_.box
+        return LayeredBound(self.network_, domain=box, input_norm=Norm.LINF, output=output)
 
-    def _finish(self) -> None:
-        self.steepest_ = float(self._bound(Norm.L1).global_bound())
+    def _steepest(self) -> float:
+        return float(self._bound(Norm.L1).global_bound())
 
     def embed(self, X: npt.ArrayLike) -> Array:
         """Return the points, shape (n, d), between which the radius is measured. Private."""
@@ -333,26 +338,14 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     def checked(self, X: npt.ArrayLike) -> Array:
         """Return rows as numbers, shape (n, features)."""
         self._check_fitted()
-        inputs, _ = check_pictures(X, name="X")
+        inputs, _ = input_rows(X)
         if inputs.shape[1] != self.n_features_in_:
             raise InvalidInput(f"X: expected {self.n_features_in_} features, got {inputs.shape[1]}")
         return inputs
 
     def points(self, inputs: Array) -> Array:
         """Return the points of checked rows, shape (n, d), in the public box. Private."""
-        found = self.embedding_
-        return self.domain_.clip(found.compute(np.clip(inputs, found.lower, found.upper)))
-
-    def _radii(self, points: Array) -> Array:
-        if self._switches.answers == "all":
-            return np.zeros(len(points))
-        return stability_radius(
-            self._bound(),
-            points,
-            proposal=self.proposal_,
-            max_radius=self.maximum_radius,
-            tolerance=self.radius / _STEPS,
-        )
+        return self.inputs_.clip(self.inputs_.embedding.embed(inputs))
 
     def _steepest_pair(self) -> Array:
         """Return the change of outputs, shape (m,), at the steepest corner step that was found."""
@@ -362,13 +355,12 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             signs = np.array(list(product((-1.0, 1.0), repeat=dimension)))
         else:
             signs = np.sign(np.random.default_rng(0).normal(size=(_MOST_CORNERS, dimension)))
-        start, best = self.network_.forward(points), np.zeros(self.network_.output_dimension)
+        start, found = self.network_.forward(points), []
         for sign in signs:
-            moved = self.domain_.clip(points + self.radius * sign)
+            moved = self.inputs_.clip(points + self.radius * sign)
             change = self.network_.forward(moved) - start
-            found = change[np.abs(change).sum(axis=1).argmax()]
-            best = max(best, found, key=lambda each: float(np.abs(each).sum()))
-        return best
+            found.append(change[np.abs(change).sum(axis=1).argmax()])
+        return max(found, key=lambda each: float(np.abs(each).sum()))
 
     def _noisy_head(self) -> Network:
         config = HeadConfig(
@@ -377,29 +369,22 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         noise = noise_adder("laplace", self.mechanism_.scale)
         values = self.network_.forward(self._points)
         with torch.random.fork_rng(devices=[]):
-            head = train_head(values, self._codes, config, noise=noise)
-        scaled = nn.Linear(values.shape[1], values.shape[1]).double()
-        with torch.no_grad():
-            scaled.weight.copy_(torch.diag(1.0 / head.spread.double()))
-            scaled.bias.copy_(-head.center.double() / head.spread.double())
-        return _network(nn.Sequential(scaled, *head.network.double()), values.shape[1])
+            return plain_network(train_head(values, self._codes, config, noise=noise))
 
     @override
     def _content(self) -> tuple[dict[str, Any], Arrays]:
-        embedding, arrays = self.embedding_.describe()
+        inputs, arrays = self.inputs_.describe()
         network, weights = describe(self.network_, "released")
         predictor, more = describe(self.predictor_, "predictor")
         settings = {
             **{name: getattr(self, name) for name in _NUMBERS},
             "switches": asdict(self._switches),
             "proposal": self.proposal_,
-            "embedding": embedding,
+            "inputs": inputs,
             "network": network,
             "predictor": predictor,
-            "input_shape": list(self.input_shape_),
         }
-        box = {"domain.lower": self.domain_.lower, "domain.upper": self.domain_.upper}
-        return settings, {**arrays, **weights, **more, **box, "pair": self._pair}
+        return settings, {**arrays, **weights, **more, "pair": self._pair}
 
     @classmethod
     @override
@@ -411,18 +396,17 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
             switches=Switches(**stored["switches"]),
             proposal=stored["proposal"],
         )
-        found.embedding_ = restore(stored["embedding"], arrays, None)
+        inputs = restored_inputs(stored["inputs"], arrays, None)
+        if not isinstance(inputs, EmbeddedPoints):
+            raise InvalidInput("inputs: expected those of arrays")
+        found.inputs_ = inputs
         found.network_ = rebuild(stored["network"], arrays, "released")
         found.predictor_ = rebuild(stored["predictor"], arrays, "predictor")
-        found.domain_ = Box(arrays["domain.lower"], arrays["domain.upper"])
         if len(labels) != found.predictor_.output_dimension:
             raise InvalidInput("labels: expected one for each output of the predictor")
-        found.input_shape_ = tuple(
-            count(size, name="input_shape") for size in stored["input_shape"]
-        )
         found.proposal_ = positive(stored["proposal"], name="proposal")
         found._pair = finite_array(arrays["pair"], name="pair", ndim=1)
-        found._finish()
+        found.steepest_ = found._steepest()
         return found
 
 
@@ -440,6 +424,5 @@ def _spread(part: Any, rows: Array) -> Array | None:
     if not isinstance(module, Embedder):
         return None
     with torch.no_grad():
-        return np.exp(
-            0.5 * module.posterior(torch.as_tensor(rows, dtype=torch.float32))[1].double().numpy()
-        )
+        _, logs = module.posterior(torch.as_tensor(rows, dtype=torch.float32))
+    return np.exp(0.5 * logs.double().numpy())

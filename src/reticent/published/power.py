@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from typing_extensions import override
 
 from reticent.core.arrays import Array, Arrays
@@ -26,9 +25,9 @@ from reticent.published.density import KernelDensity, bandwidth
 from reticent.published.power_network import (
     PowerConfig,
     PowerNetwork,
+    PowerSteps,
     PowerTraining,
     per_sample_epsilon,
-    train_power,
 )
 from reticent.published.research import Account, Answers, PublishedSystem, WorstPair
 from reticent.release.bundle import Bundle
@@ -38,7 +37,7 @@ from reticent.training.progress import Report, silent
 
 
 @with_settings
-class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PublishedSystem):
+class PublishedPowerEncoder(PublishedSystem):
     """Algorithm 1 of the Power Mechanism paper, whose epsilon is a score of the population's
     density.
 
@@ -54,9 +53,8 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
         schema: the public description of rows.
         training: settings of the encoder. None for the paper's.
         bandwidth_factor: multiple of Scott's bandwidth, above 0. In 30 columns that bandwidth is
-            far below the distance of two rows, so a new row's score is above 10 and everything is
-            withheld at epsilon 1. With a factor of 10 nearly every row of breast cancer is
-            answered.
+            far below the distance of two rows, and everything is withheld at epsilon 1. A factor of
+            10 answers nearly every row of breast cancer.
         density_rows: the largest number of training rows that become centers of the density
             estimate, from 2.
         random_state: seed of training.
@@ -71,11 +69,8 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
         >>> encoder = PublishedPowerEncoder(
-        ...     epsilon=4.0,
-        ...     alpha=0.05,
-        ...     schema=TabularSchema.numbers(4, 0.0, 8.0),
-        ...     training=PowerConfig(steps=2),
-        ...     random_state=0,
+        ...     epsilon=4.0, alpha=0.05, schema=TabularSchema.numbers(4, 0.0, 8.0),
+        ...     training=PowerConfig(steps=2), random_state=0,
         ... ).fit(X, y)
         >>> encoder.transform(X).shape, encoder.guarantee.kind.value
         ((150, 4), 'no differential privacy')
@@ -129,18 +124,15 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
         self.training_config_ = config
         rows, labels = rows[order], labels[order]
         centers = rows[:most].astype(np.float32)
-        self.density_ = KernelDensity(centers, factor * bandwidth(centers, rule="scott"))
+        self.density_ = KernelDensity(centers, factor * bandwidth(centers))
         with torch.random.fork_rng(devices=[]):
-            self.training_ = train_power(rows, labels, config, density=self.density_, report=report)
+            self.training_ = PowerSteps(rows, labels, config, density=self.density_).run(report)
         self.n_features_in_ = table.shape[1]
         self.serial_ = token_hex(16)
         return self
 
     def transform(self, X: npt.ArrayLike) -> Array:
-        """Return embeddings, shape (n, d), with NaN in the rows whose score is above ``epsilon``.
-
-        Nothing about them is random.
-        """
+        """Return embeddings, shape (n, d), with NaN in rows whose score is above ``epsilon``."""
         return self.released(self.checked(X))
 
     def points(self, rows: Array) -> Array:
@@ -205,43 +197,30 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
     def _content(self) -> tuple[dict[str, Any], Arrays]:
         network, config = self.training_.network, self.training_config_
         settings = {
-            "epsilon": self.epsilon,
-            "alpha": self.alpha,
-            "bandwidth_factor": self.bandwidth_factor,
+            **{name: getattr(self, name) for name in _NUMBERS},
             "schema": self.schema.to_dict(),
-            "training": {
-                **asdict(config),
-                **{name: list(getattr(config, name)) for name in _WIDTHS},
-            },
+            "training": asdict(config),
             "bandwidth": self.density_.bandwidth,
         }
-        arrays = {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
-        return settings, {**arrays, "centers": self.density_.centers}
+        weights = {name: value.numpy() for name, value in network.state_dict().items()}
+        return settings, {**weights, "centers": self.density_.centers}
 
     @classmethod
     @override
     def _restored(cls, bundle: Bundle, labels: npt.NDArray[Any]) -> Self:
-        stored, arrays = bundle.settings, bundle.arrays
+        stored, arrays = bundle.settings, dict(bundle.arrays)
         schema = TabularSchema.from_dict(stored["schema"])
-        training = dict(stored["training"])
-        training |= {name: tuple(training[name]) for name in _WIDTHS}
-        config = PowerConfig(**training)
-        found = cls(
-            **{name: stored[name] for name in ("epsilon", "alpha", "bandwidth_factor")},
-            schema=schema,
-            training=config,
-        )
+        config = PowerConfig(**stored["training"])
+        numbers = {name: stored[name] for name in _NUMBERS}
+        found = cls(**numbers, schema=schema, training=config)
+        centers = arrays.pop("centers")
         network = PowerNetwork(schema.dimension, config.hidden, config.power)
         network.load_state_dict(
-            {
-                name.removeprefix("network."): torch.from_numpy(array.copy())
-                for name, array in arrays.items()
-                if name.startswith("network.")
-            }
+            {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
         )
         found.training_ = PowerTraining(network.eval(), torch.nn.Sequential(), (), ())
         found.training_config_ = config
-        found.density_ = KernelDensity(arrays["centers"], stored["bandwidth"])
+        found.density_ = KernelDensity(centers, stored["bandwidth"])
         return found
 
     @override
@@ -253,14 +232,5 @@ class PublishedPowerEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, P
     def _scores(self, rows: Array) -> Array:
         return per_sample_epsilon(self.training_.network, self.density_, rows, alpha=self.alpha)
 
-    @property
-    def _n_features_out(self) -> int:
-        return self.training_.network.dimension
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
-
-
-_WIDTHS = ("hidden", "utility_hidden")
+_NUMBERS = ("epsilon", "alpha", "bandwidth_factor")

@@ -1,14 +1,16 @@
 """The Power Mechanism's privatisation network z = H(w) w, its utility network, and their joint
 training, as published.
 
-The paper's per-sample epsilon (``smoothness``) bounds how fast the *population density* of z
+The paper's per-sample epsilon bounds how fast the *population density* of z
 changes around one sample. It says nothing about what an observer of z learns of x, because given x,
 z is certain (docs/power.md).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -19,11 +21,11 @@ from torch import nn
 from torch.nn import functional
 
 from reticent.core.arrays import Array
-from reticent.core.checks import count, finite_array, positive, probability
+from reticent.core.checks import count, counts, finite_array, positive, probability
 from reticent.core.errors import InvalidInput
 from reticent.published.density import KernelDensity
 from reticent.training.networks import labelled, relu_network
-from reticent.training.progress import Report, silent
+from reticent.training.progress import Report
 
 _ROWS_AT_ONCE = 1024
 
@@ -61,10 +63,10 @@ class PowerConfig:
             count(getattr(self, name), name=name)
         for name in ("weight", "learning_rate"):
             positive(getattr(self, name), name=name)
+        for name in ("hidden", "utility_hidden"):
+            object.__setattr__(self, name, counts(getattr(self, name), name=name))
         if not self.hidden:
             raise InvalidInput("hidden: expected at least one width")
-        for width in (*self.hidden, *self.utility_hidden):
-            count(width, name="hidden")
 
 
 class PowerNetwork(nn.Module):
@@ -100,13 +102,17 @@ class PowerNetwork(nn.Module):
             features = rows
             for layer in self.layers:
                 features = torch.tanh(layer(features))
-            turned = torch.einsum("kij,bj->bik", self.directions, rows)
-            rows = rows @ self.matrix.T + (turned @ features[:, :, None])[:, :, 0]
+            rows, _ = self._image(rows, features)
         return rows
 
+    def _image(
+        self, rows: torch.Tensor, features: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        turned = torch.einsum("kij,bj->bik", self.directions, rows)
+        return rows @ self.matrix.T + (turned @ features[:, :, None])[:, :, 0], turned
+
     def step(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Apply the map once. Return g(w), shape (n, d), and its Jacobian, shape (n, d, d), for w =
-        ``rows``.
+        """Return g(w), one application, shape (n, d), and its Jacobian, shape (n, d, d), at rows w.
 
         With g(w) = B w + sum_k h_k(w) V_k w the Jacobian is B + sum_k h_k(w) V_k + [V_1 w, ..., V_K
         w] h'(w). It is exact, and takes no pass per coordinate.
@@ -116,17 +122,12 @@ class PowerNetwork(nn.Module):
         for layer in self.layers:
             features = torch.tanh(layer(features))
             slopes = (1.0 - features.square())[:, :, None] * (layer.weight @ slopes)
-        turned = torch.einsum("kij,bj->bik", self.directions, rows)
-        image = rows @ self.matrix.T + (turned @ features[:, :, None])[:, :, 0]
-        jacobian = (
-            self.matrix + torch.einsum("bk,kij->bij", features, self.directions) + turned @ slopes
-        )
-        return image, jacobian
+        image, turned = self._image(rows, features)
+        own = torch.einsum("bk,kij->bij", features, self.directions)
+        return image, self.matrix + own + turned @ slopes
 
     def jacobians(self, rows: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """Return G(x), shape (n, d), and the Jacobian of every application, each of shape
-        (n, d, d).
-        """
+        """Return G(x), shape (n, d), and every application's Jacobian, shape (n, d, d) each."""
         parts = []
         for _ in range(self.power):
             rows, jacobian = self.step(rows)
@@ -135,13 +136,8 @@ class PowerNetwork(nn.Module):
 
     def embed(self, rows: npt.ArrayLike) -> Array:
         """Return embeddings, shape (n, d), float64, of a whole array of rows, without gradients."""
-        points = finite_array(rows, name="rows", ndim=2, columns=self.dimension)
-        kind = self.matrix.dtype
         with torch.no_grad():
-            parts = [
-                self(torch.from_numpy(part).to(kind)).double().numpy() for part in _parts(points)
-            ]
-        return np.concatenate(parts)
+            return _in_blocks(self, rows, self)
 
 
 def log_det_gradient(
@@ -171,14 +167,16 @@ def log_det_gradient(
 
 def log_det_gradients(network: PowerNetwork, rows: npt.ArrayLike) -> Array:
     """Return ``log_det_gradient`` of a whole array, in blocks, shape (n, d), float64."""
+    return _in_blocks(network, rows, partial(log_det_gradient, network))
+
+
+def _in_blocks(
+    network: PowerNetwork, rows: npt.ArrayLike, function: Callable[[torch.Tensor], torch.Tensor]
+) -> Array:
     points = finite_array(rows, name="rows", ndim=2, columns=network.dimension)
-    kind = network.matrix.dtype
-    return np.concatenate(
-        [
-            log_det_gradient(network, torch.from_numpy(part).to(kind)).double().numpy()
-            for part in _parts(points)
-        ]
-    )
+    starts, kind = range(0, len(points), _ROWS_AT_ONCE), network.matrix.dtype
+    parts = (torch.from_numpy(points[start : start + _ROWS_AT_ONCE]).to(kind) for start in starts)
+    return np.concatenate([function(part).double().numpy() for part in parts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,15 +196,8 @@ class PowerTraining:
     utility_losses: tuple[float, ...]
 
 
-def train_power(
-    rows: npt.ArrayLike,
-    labels: npt.ArrayLike,
-    config: PowerConfig,
-    *,
-    density: KernelDensity,
-    report: Report = silent,
-) -> PowerTraining:
-    """Train both networks on the paper's joint loss (equation 1).
+class PowerSteps:
+    """Training of both networks on the paper's joint loss (equation 1), one step at a time.
 
     The loss of a batch is the mean of ||score(x) - grad_x sum_k log |det J_k||| plus ``weight``
     times the cross entropy of the utility network on G(x). Scores are those of ``density`` at the
@@ -216,34 +207,6 @@ def train_power(
         rows: shape (n, d), encoded rows.
         labels: shape (n,), integers from 0, at least two classes.
         config: sizes and settings.
-        density: estimate of the rows' density.
-        report: a callback that is told after every step.
-
-    Raises:
-        InvalidInput: rows, labels and density do not fit together.
-    """
-    training = PowerSteps(rows, labels, config, density=density)
-    privacy_losses, utility_losses = [], []
-    for step in range(config.steps):
-        privacy_loss, utility_loss = training.step()
-        privacy_losses.append(privacy_loss)
-        utility_losses.append(utility_loss)
-        report("power encoder", step + 1, config.steps, privacy_loss + config.weight * utility_loss)
-    return PowerTraining(
-        training.network.eval(),
-        training.utility.eval(),
-        tuple(privacy_losses),
-        tuple(utility_losses),
-    )
-
-
-class PowerSteps:
-    """The steps of ``train_power``, one at a time.
-
-    Args:
-        rows: shape (n, d), encoded rows.
-        labels: shape (n,), integers from 0, at least two classes.
-        config: sizes and settings. ``steps`` is not used.
         density: estimate of the rows' density.
 
     Raises:
@@ -298,16 +261,21 @@ class PowerSteps:
         self._optimizer.step()
         return privacy_loss.item(), utility_loss.item()
 
+    def run(self, report: Report) -> PowerTraining:
+        """Make all steps of the settings, and tell ``report`` after each."""
+        config, losses = self._config, []
+        for step in range(config.steps):
+            privacy, utility = self.step()
+            losses.append((privacy, utility))
+            report("power encoder", step + 1, config.steps, privacy + config.weight * utility)
+        first, second = zip(*losses, strict=True)
+        return PowerTraining(self.network.eval(), self.utility.eval(), first, second)
 
-def smoothness(
-    log_density: npt.ArrayLike,
-    score: npt.ArrayLike,
-    log_det_gradient: npt.ArrayLike,
-    *,
-    log_variance_constant: float,
-    alpha: float,
+
+def per_sample_epsilon(
+    network: PowerNetwork, density: KernelDensity, rows: npt.ArrayLike, *, alpha: float
 ) -> Array:
-    """Return the per-sample epsilon of the paper's section 4.6, shape (n,).
+    """Return the per-sample epsilon of the paper's section 4.6 for every row, shape (n,).
 
     It is at least 0, and infinite where it is not defined. Let K = mu_K / (n h^d), fhat the
     density, s = grad fhat / fhat its score, g the gradient of the log-determinants, and z the
@@ -317,30 +285,23 @@ def smoothness(
 
     because grad fhat / (fhat -+ z sqrt(K fhat)) = s / (1 -+ z r).
 
+    Where ``rows`` are the centers of the estimate themselves, each row's own kernel takes part, as
+    published. In high dimensions that kernel outweighs all others, and its gradient at its own
+    center is 0. The number then measures the log-determinant alone.
+
     Args:
-        log_density: shape (n,), logarithm of fhat.
-        score: shape (n, d).
-        log_det_gradient: shape (n, d).
-        log_variance_constant: logarithm of K.
+        network: the privatisation network.
+        density: estimate of the rows' density.
+        rows: shape (n, d), encoded rows.
         alpha: one minus the confidence of the density's interval, in (0, 1).
 
     Edge cases: where the interval reaches down to density 0 (z r >= 1) no bound exists, and the
     answer is infinity. So it is where the log-determinant has no gradient.
-
-    Raises:
-        InvalidInput: shapes do not fit.
     """
-    probability(alpha, name="alpha", allow_zero=False)
-    logs = finite_array(log_density, name="log_density", ndim=1)
-    scores = finite_array(score, name="score", ndim=2)
-    gradients = np.asarray(log_det_gradient, dtype=np.float64)
-    if scores.shape != gradients.shape or len(logs) != len(scores):
-        raise InvalidInput(
-            f"score: expected shape ({len(logs)}, d) as for the gradients, got {scores.shape}, "
-            f"{gradients.shape}"
-        )
-    quantile = float(ndtri(1.0 - 0.5 * alpha))
-    ratio = np.exp(np.minimum(0.5 * (log_variance_constant - logs), 300.0))
+    quantile = float(ndtri(1.0 - 0.5 * probability(alpha, name="alpha", allow_zero=False)))
+    logs, scores = density.evaluate(rows)
+    gradients = log_det_gradients(network, rows)
+    ratio = np.exp(np.minimum(0.5 * (density.log_variance_constant - logs), 300.0))
     reach = quantile * ratio
     defined = (reach < 1.0) & np.isfinite(gradients).all(axis=1)
     epsilon = np.full(len(logs), np.inf)
@@ -349,28 +310,3 @@ def smoothness(
     upper = np.linalg.norm(inner / (1.0 + wide) - slope, axis=1)
     epsilon[defined] = np.maximum(lower, upper) + 0.5 * scores.shape[1] * reach[defined]
     return epsilon
-
-
-def per_sample_epsilon(
-    network: PowerNetwork, density: KernelDensity, rows: npt.ArrayLike, *, alpha: float
-) -> Array:
-    """Return ``smoothness`` of every row under a trained network and a density estimate, shape
-    (n,).
-
-    Where ``rows`` are the centers of the estimate themselves, each row's own kernel takes part, as
-    published. In high dimensions that kernel outweighs all others, and its gradient at its own
-    center is 0. The number then measures the log-determinant alone.
-    """
-    log_density, score = density.evaluate(rows)
-    gradients = log_det_gradients(network, rows)
-    return smoothness(
-        log_density,
-        score,
-        gradients,
-        log_variance_constant=density.log_variance_constant,
-        alpha=alpha,
-    )
-
-
-def _parts(points: Array) -> list[Array]:
-    return [points[start : start + _ROWS_AT_ONCE] for start in range(0, len(points), _ROWS_AT_ONCE)]

@@ -1,9 +1,6 @@
 """Private-kNN as printed, its asymptotic theorem, and a diagnostic for whoever may see the private
-data: the cost that the votes that really occurred would have had.
-
-The diagnostic's numbers depend on private data through more than the releases, so they are
-themselves private. They cannot reach a guarantee, a card, an event or a ledger. Its functions ask
-their caller to state this.
+data: the cost that the votes that really occurred would have had. It is private itself, so no
+guarantee, card, event or ledger takes it.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from typing_extensions import override
 
 from reticent.accounting import PrivateKnnSteps, private_knn_total
 from reticent.accounting.screening import ScreeningDpEvent, largest_divergence, screening_pairs
-from reticent.core.arrays import Array, Arrays
+from reticent.core.arrays import Array, Arrays, Integers
 from reticent.core.checks import finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import AddRemove
@@ -56,8 +53,8 @@ def data_dependent_label_rdp(
         InvalidParameter: ``private`` is not True, or another parameter is out of its range.
         InvalidInput: votes of another shape or negative.
 
-    Edge cases: its meaning on a subsample is an open problem, and it is not offered there. The
-    divergence at the sample that happened to be drawn is not the one at other samples.
+    Edge cases: it is not offered on a subsample. The divergence at the sample that happened to be
+    drawn is not the one at other samples.
 
     Example:
         >>> cost = data_dependent_label_rdp([280, 10, 5, 3, 2], [2.0], sigma=40.0, private=True)
@@ -71,12 +68,14 @@ def data_dependent_label_rdp(
     See Also:
         reticent.accounting.private_knn_total: the total that holds for all data.
     """
-    _acknowledged(private)
-    counts = _votes(votes)
+    counts = _votes(votes, private)
     sigma = positive(sigma, name="sigma")
     alphas = np.atleast_1d(np.asarray(orders, dtype=np.float64))
     cost = alphas / sigma**2
-    log_q = log_probability_of_another(counts, sigma=sigma)
+    # A bound on the probability that noise makes another class win than the one with most votes.
+    ranked = np.sort(counts)
+    losses = special.log_ndtr(-(ranked[-1] - ranked[:-1]) / (math.sqrt(2) * sigma))
+    log_q = float(min(special.logsumexp(losses), math.log1p(-1 / counts.size)))
     second = sigma * math.sqrt(-log_q)
     if second <= 1:
         return cost
@@ -102,72 +101,40 @@ def data_dependent_screening_rdp(
     *Private: never to be published.*
 
     Args:
-        votes: the votes of one query, shape (classes,), whole numbers, not negative.
-        orders: shape (k,), each above 1.
+        votes, orders, private: as for ``data_dependent_label_rdp``, with whole votes. Errors too.
         threshold: votes that the noisy largest vote must reach.
         sigma: Gaussian noise of the largest vote.
-        private: True, as for ``data_dependent_label_rdp``.
 
     Returns:
         Shape (k,), the larger divergence of the bit from that at a largest vote of one more or one
         less.
 
-    Raises:
-        InvalidParameter: ``private`` is not True, or another parameter is out of its range.
-        InvalidInput: votes of another shape or negative.
-
     References:
         - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
           computer vision", doi:10.1109/CVPR42600.2020.01187, appendix E.
-
-    See Also:
-        reticent.accounting.private_knn_total: the total that holds for all data.
     """
-    _acknowledged(private)
-    most = round(float(_votes(votes).max()))
+    most = round(float(_votes(votes, private).max()))
     alphas = np.atleast_1d(np.asarray(orders, dtype=np.float64))
-    # The pairs of two neighbouring counts are (lower, higher) and then (higher, lower).
-    base, other = screening_pairs(
-        ScreeningDpEvent(most, most + 1, threshold, sigma), sampling_probability=1.0
-    )
-    cost = largest_divergence(base[:, :1], other[:, :1], alphas)
-    if most > 0:
-        base, other = screening_pairs(
-            ScreeningDpEvent(most - 1, most, threshold, sigma), sampling_probability=1.0
+    costs = []
+    for lower in range(max(most - 1, 0), most + 1):
+        # The pairs of two neighbouring counts are (lower, higher) and then (higher, lower).
+        event = ScreeningDpEvent(lower, lower + 1, threshold, sigma)
+        base, other = screening_pairs(event, sampling_probability=1.0)
+        kept = slice(1) if lower == most else slice(1, 2)
+        costs.append(largest_divergence(base[:, kept], other[:, kept], alphas))
+    return np.asarray(np.max(costs, axis=0))
+
+
+def _votes(votes: npt.ArrayLike, private: bool) -> Array:
+    if private is not True:
+        raise InvalidParameter(
+            f"private={private!r}: expected True, by which you state that this number, which "
+            "depends on private data, is not published, booked or put on a card"
         )
-        cost = np.maximum(cost, largest_divergence(base[:, 1:], other[:, 1:], alphas))
-    return cost
-
-
-def log_probability_of_another(votes: npt.ArrayLike, *, sigma: float) -> float:
-    """Return the logarithm of a bound on the probability that noise makes another class win than
-    the one with the most votes.
-
-    Example:
-        >>> round(log_probability_of_another([150, 150], sigma=40.0), 3)
-        -0.693
-    """
-    counts = np.sort(_votes(votes))
-    losses = special.log_ndtr(
-        -(counts[-1] - counts[:-1]) / (math.sqrt(2) * positive(sigma, name="sigma"))
-    )
-    return float(min(special.logsumexp(losses), math.log1p(-1 / counts.size)))
-
-
-def _votes(votes: npt.ArrayLike) -> Array:
     counts = finite_array(votes, name="votes", ndim=1)
     if counts.size < 2 or counts.min() < 0:
         raise InvalidInput("votes: expected at least two classes and no negative number")
     return counts
-
-
-def _acknowledged(private: bool) -> None:
-    if private is not True:
-        raise InvalidParameter(
-            f"private={private!r}: expected True, by which you state that this number, which "
-            "depends on private data, "
-            "is not published, booked or put on a card"
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,14 +144,17 @@ class AsymptoticTotal:
     Attributes:
         epsilon: 20 gamma sqrt(log(1 / delta)) (sqrt(m) / sigma_1 + sqrt(answered) / sigma_2).
         exact: the sum that its proof bounds by this, before the last step.
-        applies: True if all conditions of the theorem hold.
-        failing: conditions that do not, as text.
+        failing: conditions of the theorem that do not hold, as text.
     """
 
     epsilon: float
     exact: float
-    applies: bool
     failing: tuple[str, ...]
+
+    @property
+    def applies(self) -> bool:
+        """True if all conditions of the theorem hold."""
+        return not self.failing
 
 
 def asymptotic_total(steps: PrivateKnnSteps, *, delta: float) -> AsymptoticTotal:
@@ -217,6 +187,7 @@ def asymptotic_total(steps: PrivateKnnSteps, *, delta: float) -> AsymptoticTotal
     asked, answered, log = steps.queries, steps.answers, math.log(1.0 / delta)
     spent = 6.0 * rate**2 * asked / first**2 + 12.0 * rate**2 * answered / second**2
     room = min(first, second) ** 2 * math.log(1.0 / rate) ** 2 - 2.0
+    reach = math.sqrt(asked) / first + math.sqrt(answered) / second
     least = 4.0 * log * first**2 / (rate**2 * room) if room > 0 else math.inf
     conditions = {
         "gamma < 0.1": rate < 0.1,
@@ -227,15 +198,10 @@ def asymptotic_total(steps: PrivateKnnSteps, *, delta: float) -> AsymptoticTotal
         "answers <= sigma_2^2 log(1/delta) / (6 gamma^2)": answered
         <= second**2 * log / (6 * rate**2),
     }
-    failing = tuple(text for text, holds in conditions.items() if not holds)
     return AsymptoticTotal(
-        epsilon=20.0
-        * rate
-        * math.sqrt(log)
-        * (math.sqrt(asked) / first + math.sqrt(answered) / second),
+        epsilon=20.0 * rate * math.sqrt(log) * reach,
         exact=spent + 2.0 * math.sqrt(log * spent),
-        applies=not failing,
-        failing=failing,
+        failing=tuple(text for text, holds in conditions.items() if not holds),
     )
 
 
@@ -345,10 +311,8 @@ class PublishedPrivateKNN(ClassifierMixin, PublishedSystem):
     def stated(self) -> Account:
         steps = self.steps
         printed = private_knn_total(replace(steps, shared_subsample=False), delta=self.delta)
-        words = (
-            f"For {steps.queries} queries and {steps.answers} answers together, each step "
-            "amplified by itself."
-        )
+        asked = f"{steps.queries} queries and {steps.answers} answers"
+        words = f"For {asked} together, each step amplified by itself."
         if steps.sigma_screening is not None:
             limit = asymptotic_total(steps, delta=self.delta)
             holds = "holds" if limit.applies else f"does not apply ({', '.join(limit.failing)})"
@@ -441,18 +405,19 @@ def _loss_of_one_more(steps: PrivateKnnSteps) -> float:
 
 def _outcomes(steps: PrivateKnnSteps, first: int, second: int) -> Array:
     """Return the probabilities of label 0, label 1 and no answer at two counts of votes."""
-    reach = math.ceil(14 * steps.sigma_votes)
-    noise = np.exp(-0.5 * (np.arange(-reach, reach + 1) / steps.sigma_votes) ** 2)
-    noise /= noise.sum()
-    differences = np.convolve(noise, noise)  # of two noises, from -2 reach
-    lead = np.arange(-2 * reach, 2 * reach + 1) + first - second
+    values, noise = _law(steps.sigma_votes)
+    differences = np.convolve(noise, noise)  # of two noises, from twice the lowest
+    lead = np.arange(2 * values[0], 2 * values[-1] + 1) + first - second
     label = np.array([differences[lead >= 0].sum(), differences[lead < 0].sum()])
     passes = 1.0
     if steps.sigma_screening is not None and steps.threshold is not None:
-        width = math.ceil(14 * steps.sigma_screening)
-        steps_of = np.arange(-width, width + 1)
-        screening = np.exp(-0.5 * (steps_of / steps.sigma_screening) ** 2)
-        passes = float(
-            screening[max(first, second) + steps_of >= steps.threshold].sum() / screening.sum()
-        )
+        values, noise = _law(steps.sigma_screening)
+        passes = float(noise[max(first, second) + values >= steps.threshold].sum())
     return np.array([*(passes * label), 1 - passes])
+
+
+def _law(sigma: float) -> tuple[Integers, Array]:
+    """Return the values of discrete Gaussian noise, and their probabilities."""
+    values = np.arange(-math.ceil(14 * sigma), math.ceil(14 * sigma) + 1)
+    weights = np.exp(-0.5 * (values / sigma) ** 2)
+    return values, weights / weights.sum()

@@ -1,5 +1,5 @@
-"""Fitted algorithms as printed: a statement beside what a sound account gives, and a bundle that is
-only read for research.
+"""Algorithms as printed: a type that no release takes, a statement beside what a sound account
+gives, and a bundle that is only read for research.
 """
 
 from __future__ import annotations
@@ -8,22 +8,43 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
-import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from typing_extensions import override
 
 from reticent.core.arrays import Booleans
 from reticent.core.checks import count
-from reticent.core.errors import InvalidParameter, NotFittedYet
+from reticent.core.errors import (
+    IncompatibleGuarantees,
+    InvalidInput,
+    InvalidParameter,
+    NotFittedYet,
+)
 from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeCard, GuaranteeKind
 from reticent.core.settings import learned, with_settings
+from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler, SecureSampler, SeededSampler
-from reticent.published.printed import AsPrinted
 from reticent.release.bundle import RESEARCH, Bundle, check_rebuilt, rebuilding
 from reticent.systems.class_labels import restored_labels
+
+
+class AsPrinted(Mechanism):
+    """An algorithm as its paper prints it, flaws included, for study. It is not private by type.
+
+    A release books an event before it draws. This type has none to book, whatever ``guarantee``
+    says, so no estimator can release by it and no ledger can be charged for it.
+    """
+
+    @property
+    @override
+    def event(self) -> NoReturn:
+        """No event. Asking for one raises IncompatibleGuarantees."""
+        raise IncompatibleGuarantees(
+            f"{self.name}: is for study and no release takes it; expected a mechanism of "
+            "reticent.mechanisms"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,14 +113,6 @@ class PublishedSystem(AsPrinted, BaseEstimator):
     ``guarantee`` is what the paper states, of kind "no differential privacy". ``spent()`` is what a
     sound account gives, and ``worst_pair()`` two neighbours with their exact loss. No ledger books
     it, and its bundle is read with ``research=True`` only.
-
-    References:
-        - Dwork, McSherry, Nissim and Smith (2006), "Calibrating noise to sensitivity in private
-          data analysis", doi:10.1007/11681878_14, the definition that such an algorithm need not
-          meet.
-
-    See Also:
-        reticent.published: the algorithms.
     """
 
     classes_: npt.NDArray[Any] = learned()
@@ -223,8 +236,7 @@ class PublishedSystem(AsPrinted, BaseEstimator):
         """Return what ``save`` wrote, ready to answer.
 
         Args:
-            folder: the bundle.
-            research: True, by which you say that you know it is not private.
+            folder, research: as for ``save``.
             trusted_key: file with the public key that must have signed it, or None.
 
         Raises:
@@ -235,8 +247,9 @@ class PublishedSystem(AsPrinted, BaseEstimator):
             folder, system=cls.__name__, trusted_key=trusted_key, research=research
         )
         with rebuilding():
-            found = cls._restored(stored, restored_labels(stored.settings["labels"]))
-            found.classes_ = restored_labels(stored.settings["labels"])
+            labels = restored_labels(stored.settings["labels"])
+            found = cls._restored(stored, labels)
+            found.classes_ = labels
             found.n_features_in_ = count(stored.settings["columns"], name="columns")
             found.serial_ = stored.serial
             check_rebuilt(stored, found.bundle())
@@ -250,24 +263,12 @@ class PublishedSystem(AsPrinted, BaseEstimator):
 def load_research(folder: str | Path, *, trusted_key: str | Path | None = None) -> Any:
     """Return the fitted algorithm that a research bundle holds, whichever it is. *Not private.*
 
-    Args:
-        folder: the bundle.
-        trusted_key: file with the public key that must have signed it, or None.
-
-    Raises:
-        InvalidInput: no such folder, or a bundle of a system that is private.
-        CorruptBundle, UntrustedSignature: the bundle is damaged, or not signed by that key.
+    Arguments and errors are those of ``PublishedSystem.load``.
     """
     import reticent.published as published
-    from reticent.core.errors import InvalidInput
 
     name = Bundle.read(folder, trusted_key=trusted_key, research=True).system
     kind = getattr(published, name, None) if name in published.__all__ else None
     if not (isinstance(kind, type) and issubclass(kind, PublishedSystem)):
         raise InvalidInput(f"folder={str(folder)!r}: holds a {name}, none of reticent.published")
     return kind.load(folder, research=True, trusted_key=trusted_key)
-
-
-def accuracy(answers: Answers, labels: npt.NDArray[Any], truth: npt.ArrayLike) -> float:
-    """Return the share of right labels among all answers. A withheld one counts as wrong."""
-    return float(np.mean((labels == np.asarray(truth)) & ~answers.withheld))

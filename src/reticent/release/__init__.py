@@ -17,15 +17,7 @@ else:
     from reticent.core.lazy import lazy_names
 
     # A card is shown without numpy and without a ledger.
-    __getattr__ = lazy_names(
-        __name__,
-        {
-            "reticent.release.bundle": ("Bundle",),
-            "reticent.release.paying": ("Books", "Drawn", "Payment", "Price", "Scopes", "paid"),
-            "reticent.release.prepaid": ("Prepaid",),
-            "reticent.release.system": ("Releasing", "System", "release"),
-        },
-    )
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "Books",

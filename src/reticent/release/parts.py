@@ -43,7 +43,6 @@ class Answering(Protocol):
         *,
         ledger: Books | None = ...,
         scope: Any = ...,
-        sampler: str = ...,
     ) -> Release:
         """Return one answer for each row."""
 
@@ -125,7 +124,6 @@ def release_parts(
     start: int,
     ledger: Books | None,
     scope: Scope | None,
-    sampler: str = "exact",
     key: Path | None = None,
     report: Callable[[int], None] = lambda rows: None,
 ) -> Iterator[Release]:
@@ -138,7 +136,6 @@ def release_parts(
         start: number of parts that are there already.
         ledger, scope: ledger and scope of each part's charge, both or neither. If batches have
             subjects, each row is charged to its own.
-        sampler: the source of noise, an argument of the system's ``release``.
         key: file of the private key that signs every receipt, or None.
         report: function that is called with the number of rows after each part.
 
@@ -156,9 +153,9 @@ def release_parts(
             if scope is not None and batch.subjects is not None:
                 whole = [replace(scope, subject=name) for name in batch.subjects]
             if ledger is None:
-                release = system.release(batch.rows, sampler=sampler)
+                release = system.release(batch.rows)
             else:
-                release = system.release(batch.rows, ledger=ledger, scope=whole, sampler=sampler)
+                release = system.release(batch.rows, ledger=ledger, scope=whole)
             _write_receipt(parts, number, release, key)
             put(encoded_columns(release.to_columns(), parts.format))
         report(len(batch))

@@ -22,8 +22,7 @@ from reticent.core.errors import InvalidInput
 from reticent.core.releases import Release
 from reticent.core.scopes import Scope
 from reticent.core.signatures import check_signing_key
-from reticent.noise import Sampler, SeededSampler
-from reticent.noise.release_samplers import RELEASE_SAMPLERS, release_sampler
+from reticent.noise import Sampler, SecureSampler, SeededSampler
 from reticent.release.parts import Parts, opened, release_parts
 from reticent.release.paying import Books, Drawn, Price, Scopes, check_both_or_neither, paid
 from reticent.tables.batches import LARGEST_BATCH, Batch, read_batches
@@ -67,7 +66,7 @@ def release(
     system: System,
     X: Any,
     *,
-    sampler: str | Sampler = "exact",
+    sampler: Sampler | None = None,
     ledger: Books | None = None,
     scope: Scopes | None = None,
     **options: Any,
@@ -77,7 +76,7 @@ def release(
     Args:
         system: the fitted system that answers.
         X: the rows to answer.
-        sampler: the source of noise, "exact" or "opendp", or a sampler.
+        sampler: the source of noise, or None for the operating system.
         ledger: the ledger or its leases, or None for a receipt that says that nothing was booked.
         scope: the scope that is charged, given with ``ledger`` or not at all. If X is protected, a
             sequence charges each row to a scope of its own.
@@ -88,7 +87,7 @@ def release(
             errors of the check or of the charge. Nothing is drawn.
     """
     inputs = system.checked(X)
-    source = release_sampler(sampler) if isinstance(sampler, str) else sampler
+    source = SecureSampler() if sampler is None else sampler
     price = system.price(inputs)
     with paid(price, sampler=source, ledger=ledger, scope=scope) as payment:
         drawn = payment.kept(system.draw(inputs, source, **options))
@@ -130,7 +129,6 @@ class Releasing(ABC):
         *,
         ledger: Books | None = None,
         scope: Scopes | None = None,
-        sampler: str = "exact",
     ) -> Release:
         """Return one answer for each row of X, charged before it is drawn.
 
@@ -144,8 +142,6 @@ class Releasing(ABC):
                 never.
             scope: the scope that is charged, given with ``ledger`` or not at all. If X is
                 protected, a sequence charges each row to a scope of its own, all or none.
-            sampler: the source of noise, "exact" (our own samplers) or "opendp" (an extra,
-                docs/noise.md).
 
         Rows that are answered one by one are shared among the workers that
         ``joblib.parallel_config`` sets, which may be a Dask cluster (docs/size.md). Without it
@@ -159,7 +155,7 @@ class Releasing(ABC):
             NotFittedYet, InvalidInput, BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable:
                 errors of the check or of the charge. Nothing is answered.
         """
-        return release(self, X, sampler=sampler, ledger=ledger, scope=scope)
+        return release(self, X, ledger=ledger, scope=scope)
 
     def simulate(self, X: npt.ArrayLike, *, seed: int) -> Release:
         """Return answers like those of ``release``, with noise from a seed.
@@ -183,7 +179,6 @@ class Releasing(ABC):
         scope: Scope | None = None,
         ignore: Sequence[str] = (),
         subject_column: str | None = None,
-        sampler: str = "exact",
         key: str | Path | None = None,
         report: Callable[[int], None] = lambda rows: None,
     ) -> Iterator[Release]:
@@ -204,7 +199,6 @@ class Releasing(ABC):
             ledger, scope: ledger and scope of each part's charge, both or neither.
             ignore: columns of the file that are not read. Each must be there.
             subject_column: a column of the file that names whose privacy each row spends.
-            sampler: the source of noise, an argument of ``release``.
             key: private key file that signs every receipt.
             report: function that is called with the number of rows after each part.
 
@@ -250,7 +244,6 @@ class Releasing(ABC):
                     start=start,
                     ledger=ledger,
                     scope=scope,
-                    sampler=sampler,
                     key=None if key is None else Path(key),
                     report=report,
                 )
@@ -332,7 +325,7 @@ def answers_in_parallel(query: Any, inputs: Any, *, sampler: Sampler) -> Answers
     Returns:
         Values and flags of withheld ones, as ``query.answer`` gives them.
     """
-    many = type(sampler) in RELEASE_SAMPLERS.values()
+    many = type(sampler) is SecureSampler
     parts = len(inputs) // _LEAST_ROWS if many else 1
     if parts > 1:
         parts = min(effective_n_jobs(None), parts)

@@ -198,7 +198,9 @@ def parameter_intervals(
         reticent.retraining.TrainingSettings: the run.
         reticent.CertifiedClassifier: the estimator.
     """
-    points = finite_array(X, name="X", ndim=2, columns=settings.features, allow_empty=True)
+    points = finite_array(
+        X, name="X", ndim=2, columns=settings.features, allow_empty=True, copy=False
+    )
     truth = _whole_numbers(labels, "labels", len(points), settings.classes)
     member = _whole_numbers(
         np.zeros(len(points), int) if batch is None else batch,
@@ -220,11 +222,10 @@ def parameter_intervals(
             f"X: expected at most {most} records and changes together, got {len(points)} "
             "records; 2**24 where clip is small"
         )
-    inputs = grids.inputs(points)
-    batches = [
-        (np.ascontiguousarray(inputs[:, member == index]), truth[member == index])
-        for index in range(settings.batches)
-    ]
+    batches = []
+    for index in range(settings.batches):
+        own = member == index if settings.batches > 1 else slice(None)
+        batches.append((grids.inputs(points[own]), truth[own]))
     group = (
         1
         if settings.hidden

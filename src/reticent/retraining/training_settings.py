@@ -314,7 +314,10 @@ class TrainingGrids:
         """
         bound = self.settings.input_bound
         scaled = np.empty((X.shape[1] + 1, len(X)))
-        np.rint(np.clip(X.T, -bound, bound) / self.input_unit, out=scaled[:-1])
+        units = scaled[:-1]
+        np.clip(X.T, -bound, bound, out=units)
+        units /= self.input_unit
+        np.rint(units, out=units)
         scaled[-1] = 1.0 / self.input_unit
         return scaled
 

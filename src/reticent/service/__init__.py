@@ -11,13 +11,6 @@ if TYPE_CHECKING:
 else:
     from reticent.core.lazy import lazy_names
 
-    __getattr__ = lazy_names(
-        __name__,
-        {
-            "reticent.service.app": ("create_app",),
-            "reticent.service.keys": ("ApiKey", "KeyStore"),
-            "reticent.service.settings": ("Settings",),
-        },
-    )
+    __getattr__ = lazy_names(__name__)
 
 __all__ = ["ApiKey", "KeyStore", "Settings", "create_app"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -24,6 +25,9 @@ _TURN = 0.001
 """Seconds for which a thread may keep others from running: a request too many is refused by one
 thread while another computes."""
 
+_GARBAGE = 10_000
+"""New objects after which Python looks for cycles; a request makes hundreds, and leaves none."""
+
 _PATIENCE = 30
 """Seconds that a stop waits for requests under way."""
 
@@ -39,7 +43,7 @@ def serve(settings: Settings) -> None:
     if settings.workers == 1:
         from reticent.service.app import create_app
 
-        uvicorn.run(create_app(settings), **options)
+        uvicorn.run(_lasting(create_app(settings)), **options)
         return
     _try_out(settings)
     with tempfile.TemporaryDirectory(prefix="reticent-metrics-") as counts:
@@ -90,7 +94,15 @@ def worker() -> ASGIApp:
     check_descriptors(settings.connections)
     configure(settings.level)
     sys.setswitchinterval(_TURN)
-    return create_app(settings)
+    return _lasting(create_app(settings))
+
+
+def _lasting(app: ASGIApp) -> ASGIApp:
+    """Return an application whose parts no collection of garbage looks through again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_GARBAGE)
+    return app
 
 
 def _try_out(settings: Settings) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from reticent.ledger.chain import Page
 from reticent.ledger.schema import service_answers
 from reticent.ledger.statements import Session, Statement, inserting, named
-from reticent.ledger.tree import ANSWERS
+from reticent.ledger.tree import ANSWERS, changed
 
 Values = dict[str, Any]
 """All columns of a row, by name."""
@@ -19,6 +19,10 @@ def find(page: Page, principal: str, idempotency_key: str) -> Values | None:
     Raises:
         CorruptLedger: it was added, changed or removed by other means than this library.
     """
+    known = page.tree.find([ANSWERS.key(principal, idempotency_key)])
+    for digest in known.values():
+        if digest in _charged:
+            return _charged[digest]
     rows = _ROW.rows(page.connection, principal, idempotency_key)
     found: Values | None = rows[0] if rows else None
     page.tree.check(ANSWERS, ANSWERS.key(principal, idempotency_key), found)
@@ -38,16 +42,30 @@ def of_receipt(page: Page, principal: str, receipt: str) -> Values | None:
 def add(page: Page, row: Values) -> None:
     """Write a new row. An entry has to follow."""
     _ADD.run(page.connection, tuple(row[name] for name in _COLUMNS))
-    page.tree.put({ANSWERS.key_of(row): ANSWERS.digest(row)})
+    digest = ANSWERS.digest(row)
+    page.tree.put({ANSWERS.key_of(row): digest})
+    if len(_charged) >= _MOST_CHARGED:
+        _charged.clear()
+    _charged[digest] = row
 
 
 def change(page: Page, row: Values, **others: Any) -> Values:
-    """Write a row with other values, and return it. An entry has to follow."""
-    row = row | others
-    values = (row[name] for name in (*_CHANGING, "principal", "idempotency_key"))
-    _CHANGE.run(page.connection, tuple(values))
-    page.tree.put({ANSWERS.key_of(row): ANSWERS.digest(row)})
-    return row
+    """Write a row with other values, and return it. An entry has to follow.
+
+    Raises:
+        CorruptLedger: the database has another row in its place. It is raised no later than the
+            transaction ends.
+    """
+    after = row | others
+    values = *(after[name] for name in _CHANGING), *(row[name] for name in _STAYING)
+    _CHANGE.run(page.connection, values, otherwise=lambda: changed(ANSWERS))
+    page.tree.put({ANSWERS.key_of(after): ANSWERS.digest(after)})
+    return after
+
+
+_MOST_CHARGED = 1 << 10
+_charged: dict[bytes, Values] = {}
+"""Rows that this process added, by their digests: right whatever a database says."""
 
 
 def charged_before(
@@ -77,8 +95,10 @@ _RECEIPT: Statement[Any] = Statement(
     "SELECT idempotency_key FROM service_answers WHERE principal = ? AND receipt = ?"
 )
 _ADD = inserting(service_answers)
+_STAYING = tuple(name for name in _COLUMNS if name not in _CHANGING)
 _CHANGE: Statement[Any] = Statement(
-    f"UPDATE service_answers SET {', '.join(f'{name} = ?' for name in _CHANGING)} {_HERE}"
+    f"UPDATE service_answers SET {', '.join(f'{name} = ?' for name in _CHANGING)} WHERE "
+    + " AND ".join(f"{name} = ?" for name in _STAYING)
 )
 _OLD: Statement[Any] = Statement(
     "SELECT principal, idempotency_key FROM service_answers WHERE state = 'answered' AND "

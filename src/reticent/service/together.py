@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from asyncio import AbstractEventLoop, Future, get_running_loop, wait
+from asyncio import AbstractEventLoop, CancelledError, Future, get_running_loop
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -54,11 +54,22 @@ class Turn(Generic[T]):
         Raises:
             ServiceBusy: the work was not begun within its deadline, and will not be.
         """
-        await wait([done], timeout=self._deadline)
-        if not done.done() and self._taken() is not None:
-            done.cancel()
-            raise waited_too_long(self._deadline)
-        return await done
+        given_up = False
+
+        def give_up() -> None:
+            nonlocal given_up
+            if not done.done() and self._taken() is not None:
+                given_up = done.cancel()
+
+        late = get_running_loop().call_later(self._deadline, give_up)
+        try:
+            return await done
+        except CancelledError:
+            if given_up:
+                raise waited_too_long(self._deadline) from None
+            raise
+        finally:
+            late.cancel()
 
     def _taken(self) -> Callable[[], T] | None:
         with self._once:

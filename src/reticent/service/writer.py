@@ -6,10 +6,10 @@ All that wait together share one transaction and one wait for the disk.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Lock
 from typing import Any, TypeVar
 
 from reticent.core.errors import LedgerUnavailable, ReticentError
@@ -22,17 +22,17 @@ _TOGETHER = 64
 """Works in one transaction, after which no more are added; other processes wait meanwhile."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class _Waiting:
-    """Works that were handed over together, and their outcome."""
+    """Works that were handed over together, and their outcome: a list, or why there is none."""
 
     works: Sequence[Callable[[Page], Any]]
     keep: bool
-    done: Future[list[Any]] = field(default_factory=Future)
+    outcome: list[Any] | BaseException | None = None
 
 
 class GroupWriter:
-    """A thread that posts what other threads hand to it.
+    """A turn to post, which a thread takes for all that wait.
 
     What waits while one transaction is written goes into the next. A work that refuses has no
     effect on others. A transaction that fails fails for all that were in it.
@@ -43,10 +43,9 @@ class GroupWriter:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._waiting: SimpleQueue[_Waiting | None] = SimpleQueue()
+        self._waiting: SimpleQueue[_Waiting] = SimpleQueue()
         self._closed = False
-        self._thread = Thread(target=self._run, name="ledger-writer", daemon=True)
-        self._thread.start()
+        self._turn = Lock()
 
     def post(self, work: Callable[[Page], T]) -> T:
         """Return the result of ``work``, once what it wrote is durable.
@@ -72,34 +71,30 @@ class GroupWriter:
         """
         if self._closed:
             raise LedgerUnavailable("the service is stopping; nothing is released")
-        waiting = _Waiting(works, keep)
-        self._waiting.put(waiting)
-        return waiting.done.result()
+        mine = _Waiting(works, keep)
+        self._waiting.put(mine)
+        # Whoever has the turn writes for all: no thread of its own has to be woken.
+        while mine.outcome is None:
+            with self._turn:
+                if mine.outcome is None:
+                    self._write()
+        if isinstance(mine.outcome, BaseException):
+            raise mine.outcome
+        return mine.outcome
 
     def close(self) -> None:
         """Wait until everything that was handed over is written."""
         self._closed = True
-        self._waiting.put(None)
-        self._thread.join()
+        with self._turn:
+            while not self._waiting.empty():
+                self._write()
 
-    def _run(self) -> None:
-        open_ = True
-        while open_:
-            first = self._waiting.get()
-            group = [] if first is None else [first]
-            open_ = first is not None
-            while open_ and sum(len(one.works) for one in group) < _TOGETHER:
-                try:
-                    more = self._waiting.get_nowait()
-                except Empty:
-                    break
-                open_ = more is not None
-                if more is not None:
-                    group.append(more)
-            if group:
-                self._write(group)
-
-    def _write(self, group: list[_Waiting]) -> None:
+    def _write(self) -> None:
+        """Post what waits, the first of it at least."""
+        group: list[_Waiting] = []
+        with suppress(Empty):
+            while sum(len(one.works) for one in group) < _TOGETHER:
+                group.append(self._waiting.get_nowait())
         works = [work for waiting in group for work in waiting.works]
         try:
             outcomes = iter(
@@ -107,7 +102,7 @@ class GroupWriter:
             )
         except BaseException as error:  # whoever waits must hear of it, whatever it is
             for waiting in group:
-                waiting.done.set_exception(error)
+                waiting.outcome = error
             return
         for waiting in group:
-            waiting.done.set_result([next(outcomes) for _ in waiting.works])
+            waiting.outcome = [next(outcomes) for _ in waiting.works]

@@ -42,57 +42,7 @@ if TYPE_CHECKING:
 else:
     from reticent.core.lazy import lazy_names
 
-    __getattr__ = lazy_names(
-        __name__,
-        {
-            "reticent.systems.certified.classifier": ("CertifiedClassifier",),
-            "reticent.systems.certified.convex_classifier": ("ConvexCertifiedClassifier",),
-            "reticent.systems.certified.ensemble": ("CertifiedEnsemble",),
-            "reticent.systems.certified.interval_system": ("ClippedDescent",),
-            "reticent.systems.certified.network": ("CertifiedNetwork", "HiddenLayer"),
-            "reticent.systems.posthoc.classifier": ("PosthocClassifier",),
-            "reticent.systems.posthoc.encoder": ("PosthocEncoder",),
-            "reticent.systems.posthoc.settings": ("Calibration",),
-            "reticent.systems.power.code_encoder": ("CodeEncoder",),
-            "reticent.systems.power.code_targets": (
-                "ExplainedVariance",
-                "NearRows",
-                "Recall",
-                "Within",
-            ),
-            "reticent.systems.power.encoder": ("PowerEncoder",),
-            "reticent.systems.power.settings": ("VectorTraining",),
-            "reticent.systems.power.servers": (
-                "Server",
-                "train_server",
-            ),
-            "reticent.systems.private_knn.classifier": ("PrivateKNNClassifier",),
-            "reticent.systems.private_knn.individual": ("IndividualKNNClassifier",),
-            "reticent.systems.private_knn.plan": ("Neighbours",),
-            "reticent.systems.private_knn.radii": ("Ball",),
-            "reticent.systems.public_ranges": ("PublicRanges",),
-            "reticent.systems.features": ("Features",),
-            "reticent.systems.public_reference": ("PublicReference",),
-            "reticent.systems.votes.gradient_regressor": ("NoisyGradientRegressor",),
-            "reticent.systems.votes.linear_vote": ("LinearVoteClassifier",),
-            "reticent.systems.votes.noisy_gradient": ("NoisyGradientClassifier",),
-            "reticent.systems.votes.public_models": ("PublicModelsClassifier",),
-            "reticent.systems.votes.public_start": ("PublicStartClassifier",),
-            "reticent.systems.votes.released_classifier": ("ReleasedClassifier",),
-            "reticent.systems.votes.released_regressor": ("ReleasedRegressor",),
-            "reticent.systems.votes.sums": ("unit_sum",),
-            "reticent.systems.votes.teachers": ("Teachers",),
-            "reticent.systems.votes.pate": ("PateClassifier",),
-            "reticent.systems.votes.public_start_regressor": ("PublicStartRegressor",),
-            "reticent.training.parts.embedders": (
-                "BetaVAE",
-                "Identity",
-                "Named",
-            ),
-            "reticent.training.parts.label_classifiers": ("LabelAware",),
-            "reticent.training.parts.obfuscators": ("NoiseAware",),
-        },
-    )
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "Ball",

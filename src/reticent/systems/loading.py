@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from reticent.core.errors import InvalidInput
-from reticent.core.lazy import lazy_names
+from reticent.core.lazy import imported
 from reticent.release.bundle import Bundle
 from reticent.systems.methods import BUILT_IN, find_methods
 
@@ -114,8 +114,7 @@ def _estimator(name: str, where: str) -> Any:
     """
     known = {method.name: method for method in BUILT_IN if method.role == "estimator"}
     if name in known:
-        module = known[name].target.partition(":")[0]
-        kind = lazy_names("reticent.systems", {module: (name,)})(name)
+        kind = imported(known[name].target.partition(":")[0], name)
     else:
         offered = find_methods().methods
         known = {method.name: method for method in offered if method.role == "estimator"}

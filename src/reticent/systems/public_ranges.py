@@ -14,7 +14,7 @@ from reticent.core.arrays import Array
 from reticent.core.checks import finite_array, real, shown
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.regions import Box
-from reticent.systems.embedding import check_pictures
+from reticent.systems.input_rows import input_rows
 from reticent.tables.frames import keep_names, names_of, plain_rows, rows_as_fitted
 from reticent.tables.schema import TabularSchema
 
@@ -152,7 +152,7 @@ class PublicRanges(TransformerMixin, BaseEstimator):
     def _rows(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         if isinstance(self.ranges, TabularSchema):
             return self.ranges.rows(X, name="X")
-        rows, _ = check_pictures(plain_rows(X), name="X")
+        rows, _ = input_rows(plain_rows(X))
         return rows
 
     def _to(self) -> tuple[float, float]:

@@ -23,7 +23,7 @@ from reticent.release.bundle import Bundle
 from reticent.release.fits import DataUse
 from reticent.release.paying import Drawn, Price
 from reticent.release.system import Releasing, answers_in_parallel
-from reticent.systems.embedding import check_pictures
+from reticent.systems.input_rows import input_rows
 from reticent.tables.frames import keep_names, rows_as_fitted
 
 
@@ -103,7 +103,7 @@ class ReleasingSystem(RowWise, BaseEstimator):
         """
         self._fitted()
         rows = rows_as_fitted(self, X)
-        return inputs_as_fitted(self, *check_pictures(rows, name="X"))
+        return inputs_as_fitted(self, *input_rows(rows))
 
     @property
     def guarantee(self) -> Guarantee:

@@ -319,7 +319,7 @@ def train_value_model(
         if kind == "boosted":
             model = BoostedTrees.from_sklearn(server.model)
         elif kind == "network":
-            model = _plain_network(server.model.head)
+            model = plain_network(server.model.head)
         else:
             model = np.ascontiguousarray(server.model.posterior)
     return ValueModel(kind, model, classes, values.shape[1], bundle, guarantee, rows)
@@ -351,7 +351,7 @@ def _linear(
     return classes, int(known.sum()), LinearModel(np.ascontiguousarray(weight.T), start)
 
 
-def _plain_network(head: Any) -> Network:
+def plain_network(head: Any) -> Network:
     """Return a head of torch as float64 layers, with its scaling of inputs in the first of them."""
     layers = [part for part in head.network if hasattr(part, "weight")]
     weights = [layer.weight.detach().double().numpy() for layer in layers]

@@ -150,7 +150,6 @@ def check_refusals(case: Case, seconds: float) -> None:
                 ),
                 lambda: case.fitted(ledger=ledger, scope="somebody"),
                 lambda: case.fitted(scope=SCOPE),
-                lambda: case.fitted(ledger=ledger, scope=SCOPE, sampler="dice"),
             ]
         else:
             rows = _first(case)
@@ -159,7 +158,6 @@ def check_refusals(case: Case, seconds: float) -> None:
                 lambda: fitted.release(rows[:, :0], ledger=ledger, scope=SCOPE),
                 lambda: fitted.release(rows, ledger=ledger, scope="somebody"),
                 lambda: fitted.release(rows, scope=SCOPE),
-                lambda: fitted.release(rows, ledger=ledger, scope=SCOPE, sampler="dice"),
                 lambda: case.fresh().release(rows, ledger=ledger, scope=SCOPE),
             ]
         for number, ask in enumerate(wrong):

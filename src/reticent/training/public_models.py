@@ -4,6 +4,7 @@ can hold and numpy can evaluate.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -19,6 +20,9 @@ Nodes = npt.NDArray[np.int32]
 
 BLOCK = 2**11
 """Rows that trees are walked for at a time."""
+
+_VALUES_AT_ONCE, _MOST_AT_ONCE = 2**18, 2**12
+_MOST_BITS = 2**29
 
 LEAF = -1
 """Stands for the coordinate that a leaf compares: none."""
@@ -93,22 +97,32 @@ class BoostedTrees:
     def _walks(self) -> list[Walk]:
         return walks_of(self, self.value)
 
+    @cached_property
+    def _remaining(self) -> dict[tuple[bytes, float], RemainingLeaves | None]:
+        return {}
+
     def scores(self, rows: CodedRows) -> Array:
         """Return scores before the logistic function or softmax, shape (n, scores), each row's from
         that row alone.
         """
-        found = np.empty((len(rows), len(self.start)))
-        for begin in range(0, len(rows), BLOCK):
-            part = slice(begin, min(begin + BLOCK, len(rows)))
-            found[part] = self._block(rows.part(part).dense())
-        return found
+        key = (rows.places.tobytes(), rows.one)
+        if key not in self._remaining:
+            self._remaining[key] = RemainingLeaves.of(self, rows.places, rows.one)
+        remaining = self._remaining[key]
+        size = BLOCK if remaining is None else remaining.rows
+        found = np.empty((len(self.start), len(rows)))
+        for begin in range(0, len(rows), size):
+            part, some = rows.part(slice(begin, begin + size)), found[:, begin : begin + size]
+            values = self._walked(part) if remaining is None else remaining.values(part)
+            # bit-exact: trees in their order, one addition each.
+            some[:] = self.start[:, None]
+            for place, value in enumerate(values):
+                some[place % len(some)] += value
+        return np.ascontiguousarray(found.T)
 
-    def _block(self, dense: Array) -> Array:
-        # bit-exact: trees in their order, one addition each.
-        found = np.tile(self.start, (len(dense), 1))
-        for place, walk in enumerate(self._walks):
-            found[:, place % len(self.start)] += walk(dense)
-        return found
+    def _walked(self, rows: CodedRows) -> Iterator[Array]:
+        dense = rows.dense()
+        return (walk(dense) for walk in self._walks)
 
     def describe(self) -> Arrays:
         """Return named arrays that ``model_from`` reads."""
@@ -240,6 +254,133 @@ class Trees(Protocol):
     @property
     def roots(self) -> Nodes:
         """The node where each tree begins. Those of one tree are consecutive, its root first."""
+
+
+@dataclass(frozen=True, eq=False)
+class RemainingLeaves:
+    """The leaves of all trees that a row can still be in, as bits, so that a row is read column by
+    column and not node by node.
+
+    A tree's leaves are numbered from the left. Where a row goes right, the leaves below the left
+    child are out of reach. Of those that remain after all comparisons, on its way or not, the first
+    is the row's own. So a column contributes one word for each tree, by the value there.
+
+    Attributes:
+        words: shape (entries, trees), one bit for each leaf that remains. In the first entry all
+            remain.
+        numbers: for each column of numbers that trees read its place in the rows, its thresholds,
+            rising, and its first entry in ``words``, that of a number below them all.
+        entries: shape (dimension,), the entry of a coordinate that is ``one``.
+        leaves: value of each leaf of each tree, flat.
+        firsts: shape (trees,), the first leaf of each tree in ``leaves``.
+        start: shape (trees,), the leaves that remain where coordinates outside ``numbers`` are 0.
+
+    References:
+        - Lucchese et al. (2015), "QuickScorer: a fast algorithm to rank documents with additive
+          ensembles of regression trees", doi:10.1145/2766462.2767733, theorem 1.
+    """
+
+    words: npt.NDArray[Any]
+    numbers: tuple[tuple[int, Array, int], ...]
+    entries: Integers
+    leaves: Array
+    firsts: Integers
+    start: npt.NDArray[Any]
+
+    @classmethod
+    def of(cls, trees: BoostedTrees, places: Nodes, one: float) -> RemainingLeaves | None:
+        """Return the leaves of ``trees`` for rows with numbers in ``places``.
+
+        Return None where a tree has more than 64 leaves, or nodes of several parents, or where
+        words take too much memory.
+        """
+        roots, inner = trees.roots.ravel(), np.flatnonzero(trees.feature != LEAF)
+        children = np.sort(np.concatenate([trees.left[inner], trees.right[inner], roots]))
+        if not (np.diff(roots) > 0).all() or not np.array_equal(
+            children, np.arange(len(trees.feature))
+        ):
+            return None
+        first, number = _leaf_numbers(trees)
+        most = int(number[roots].max())
+        width = next((bits for bits in (8, 16, 32, 64) if most <= bits), None)
+        if width is None or len(inner) * len(roots) * width > _MOST_BITS:
+            return None
+        kind, ones = np.dtype(f"u{width // 8}"), 2**width - 1
+        tree = np.searchsorted(roots, np.arange(len(number)), side="right") - 1
+        leaves = np.zeros((len(roots), width))
+        ends = np.flatnonzero(trees.feature == LEAF)
+        leaves[tree[ends], first[ends]] = trees.value[ends]
+        # What is left where a row goes right: all but the leaves below the left child.
+        kept = [
+            ones ^ (((1 << count) - 1) << begin)
+            for begin, count in zip(
+                first[trees.left[inner]].tolist(), number[trees.left[inner]].tolist(), strict=True
+            )
+        ]
+        order = np.lexsort((trees.threshold[inner], trees.feature[inner]))
+        inner, kept_words = inner[order], np.array(kept, dtype=kind)[order]
+        feature, threshold = trees.feature[inner], trees.threshold[inner]
+        start = np.array([2**count - 1 for count in number[roots].tolist()], dtype=kind)
+        words: list[Any] = [np.full((1, len(roots)), ones, dtype=kind)]
+        numbers, entries, entry = [], np.zeros(trees.dimension, dtype=np.int64), 1
+        columns = {int(coordinate): place for place, coordinate in enumerate(places)}
+        for coordinate in np.unique(feature).tolist():
+            part = slice(*np.searchsorted(feature, [coordinate, coordinate + 1]))
+            cuts = np.unique(threshold[part])
+            rows = np.full((len(cuts) + 1, len(roots)), ones, dtype=kind)
+            at = (np.searchsorted(cuts, threshold[part]) + 1, tree[inner[part]])
+            np.bitwise_and.at(rows, at, kept_words[part])
+            np.bitwise_and.accumulate(rows, axis=0, out=rows)
+            if coordinate in columns:
+                numbers.append((columns[coordinate], cuts, entry))
+                words.append(rows)
+                entry += len(rows)
+                continue
+            start &= rows[np.searchsorted(cuts, 0.0)]
+            words.append(rows[[np.searchsorted(cuts, one)]])
+            entries[coordinate] = entry
+            entry += 1
+        return cls(
+            np.concatenate(words),
+            tuple(numbers),
+            entries,
+            leaves.ravel(),
+            np.arange(len(roots)) * width,
+            start,
+        )
+
+    @property
+    def rows(self) -> int:
+        """The number of rows whose words and values stay in the cache."""
+        return max(64, min(_MOST_AT_ONCE, _VALUES_AT_ONCE // len(self.firsts)))
+
+    def values(self, rows: CodedRows) -> Array:
+        """Return the value of each row's leaf in each tree, shape (trees, n)."""
+        remain = np.tile(self.start, (len(rows), 1))
+        words = np.empty_like(remain)
+        read = [
+            first + np.searchsorted(cuts, rows.numbers[:, place])
+            for place, cuts, first in self.numbers
+        ]
+        for entries in (*read, *self.entries[rows.codes.T]):
+            # Entries are within ``words``. Clipping spares a copy.
+            remain &= np.take(self.words, entries, axis=0, out=words, mode="clip")
+        # The lowest bit that is set, by the exponent of its float.
+        np.bitwise_and(remain, np.negative(remain), out=words)
+        powers = words.T.astype(np.float32, order="C").view(np.int32) >> 23
+        return np.take(self.leaves, powers + (self.firsts - 127)[:, None])
+
+
+def _leaf_numbers(trees: BoostedTrees) -> tuple[Integers, Integers]:
+    """Return the number of each node's first leaf, from the left, and how many it has."""
+    left, right = trees.left.tolist(), trees.right.tolist()
+    inner = np.flatnonzero(trees.feature != LEAF).tolist()
+    first, count = [0] * len(left), [1] * len(left)
+    for node in reversed(inner):  # children are further on
+        count[node] = count[left[node]] + count[right[node]]
+    for node in inner:
+        first[left[node]], first[right[node]] = first[node], first[node] + count[left[node]]
+    return np.array(first), np.array(count)
 
 
 class Walk:

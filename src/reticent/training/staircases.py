@@ -311,7 +311,7 @@ def best_alone(
         starts: the tables that a program for other targets starts from, shape (nodes, answers).
         seed: the seed of random sets.
     """
-    joint = _joint_of(target)
+    joint = label_joint(target)
     if joint is None or joint.shape[1] != 2:
         return best_channel(
             [target], nodes=nodes, epsilon=epsilon, weights=[1.0], starts=starts, seed=seed
@@ -325,10 +325,10 @@ def best_alone(
     return _table(sets, solved.weights, low)
 
 
-def _joint_of(target: Target) -> Array | None:
+def label_joint(target: Target) -> Array | None:
     """Node and label together, where a column's worth depends on its masses of labels alone."""
     if isinstance(target, Mixture):
-        return _joint_of(target.parts[0])
+        return label_joint(target.parts[0])
     if isinstance(target, Information) or (isinstance(target, Top) and target.k == 1):
         return target.joint
     return None

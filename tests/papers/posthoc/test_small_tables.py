@@ -238,7 +238,7 @@ def test_reconstruction(data: Dataset, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_table(data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "PUBLISHED_ROWS", {"Encoder": ()})
+    monkeypatch.setattr(table, "PUBLISHED_ROWS", ("Encoder",))
     monkeypatch.setattr(table, "EPSILONS", (2.0,))
     published = {"published_outputs": 2, "published_hidden": (4,), "published_epochs": 1}
     ours = {"outputs": (2,), "first_noise": (0.5,), "hidden": (8,), "epochs": 2, "batch_size": 500}

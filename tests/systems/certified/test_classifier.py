@@ -66,14 +66,12 @@ def test_the_guarantee_is_the_mechanism_s_and_names_its_adjacency(
         classes=[0, 1], epsilon=1.0, k_max=2, counting="replace", data_set="blobs"
     ).fit(*blobs(50))
     assert replace.guarantee == Guarantee(1.0, 0.0, Replace(1, data_set="blobs"))
-    distance = CertifiedClassifier(
-        classes=[0, 1], epsilon=1.0, delta=1e-3, k_max=40, mechanism="distance", data_set="blobs"
+    signed = CertifiedClassifier(
+        classes=[0, 1], epsilon=1.0, delta=1e-3, k_max=40, data_set="blobs"
     ).fit(*blobs(2000))
-    assert "e^1 = 2.72, plus 0.001, per answer" in distance.card().protected
-    assert distance.guarantee == Guarantee(1.0, 1e-3, AddRemove(1, data_set="blobs"))
-    release = distance.release([[3.0, 3.0], [0.0, 0.0]])
-    assert release.values[0] == 1
-    assert not release.withheld[0]
+    assert "e^1 = 2.72, plus 0.001, per answer" in signed.card().protected
+    assert signed.guarantee == Guarantee(1.0, 1e-3, AddRemove(1, data_set="blobs"))
+    assert not signed.release([[3.0, 3.0], [0.0, 0.0]]).withheld.any()
 
 
 def test_a_total_for_many_answers(fitted: CertifiedClassifier) -> None:
@@ -83,10 +81,6 @@ def test_a_total_for_many_answers(fitted: CertifiedClassifier) -> None:
     total = classifier.total(answers=1000, delta=1e-5)
     assert total.winner == "optimal"
     assert 9.999 < total.epsilon <= 10.0 + 1e-9
-    with pytest.raises(InvalidParameter, match="pure epsilon"):
-        CertifiedClassifier(classes=[0, 1], epsilon=1.0, delta=0.1, mechanism="distance").calibrate(
-            epsilon=1.0, delta=0.0, answers=3
-        )
 
 
 def test_the_number_of_answers_decides_between_response_and_gaussian_noise() -> None:

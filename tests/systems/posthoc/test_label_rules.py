@@ -8,11 +8,8 @@ import pytest
 from reticent import PosthocClassifier
 from reticent.core.errors import CorruptBundle
 from reticent.mechanisms import FiniteChannel, HopRelease
-from reticent.systems.posthoc.label_lattice import (
-    LatticeRows,
-    cell_weights,
-    label_lattice,
-)
+from reticent.systems.posthoc.label_lattice import LatticeRows, label_lattice
+from reticent.training.label_tables import cell_weights
 from reticent.training.parts.label_classifiers import LabelAware
 
 RULES = {"table": FiniteChannel, "hop": HopRelease, "response": FiniteChannel}
@@ -90,6 +87,6 @@ def test_lattice_uses_the_coordinates_that_tell_labels_apart() -> None:
     assert lattice.coordinates == (0, 1)  # the third would be one cell
     assert lattice.shape[0] >= 14
     assert label_lattice(public, radius=0.2, cells=20).coordinates == (0,)
-    weights = cell_weights(public, lattice, seed=0)
+    weights = cell_weights(X, public.posterior, lattice=lattice, seed=0)
     assert weights.shape == (3, lattice.size)
     assert weights.sum() == pytest.approx(1.0)

@@ -16,6 +16,8 @@ from reticent.attacks import attack_fitted
 from reticent.audit import audit_fitted
 from reticent.core import Guarantee, Neighborhood, Norm, Replace
 from reticent.core.errors import CorruptBundle, InvalidParameter
+from reticent.grids.public_graph import PublicGraph
+from reticent.mechanisms import AnyTwo
 from reticent.release.bundle import Bundle
 from reticent.systems import (
     CodeEncoder,
@@ -179,6 +181,27 @@ def test_neighbours_of_other_kinds_are_told_apart_by_epsilon(
     loaded = CodeEncoder.load(tmp_path / "bundle")
     np.testing.assert_array_equal(loaded.exact(rows), found.exact(rows))
     assert loaded.guarantee == found.guarantee
+
+
+def test_a_code_for_any_two_is_a_rung_of_few_public_rows(tmp_path: Path) -> None:
+    """Eight rows say less of a point than a code of the scores of all. Its neighbours stay those
+    that were asked for, and any two inputs are told apart by epsilon.
+    """
+    X, y = points_of(600, 3)
+    few = {
+        epsilon: CodeEncoder(epsilon=epsilon, neighbours=NearRows(8, 2), random_state=0).fit(X, y)
+        for epsilon in (0.5, 6.0)
+    }
+    graph, code = few[0.5], few[6.0]
+    assert isinstance(graph.query_.mechanism.nodes, PublicGraph)
+    assert isinstance(code.query_.mechanism.nodes, AnyTwo)
+    assert code.guarantee == Guarantee(6.0, 0.0, graph.guarantee.adjacency)
+    chances = code.exact(points_of(200, 4)[0])
+    assert np.log(chances.max(axis=0) / chances.min(axis=0)).max() <= 6.0 + 1e-9
+    code.save(tmp_path / "bundle")
+    loaded = CodeEncoder.load(tmp_path / "bundle")
+    assert loaded.guarantee == code.guarantee
+    assert loaded.card() == code.card()
 
 
 def test_counterfactuals_join_rows_of_other_values() -> None:

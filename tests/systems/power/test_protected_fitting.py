@@ -84,8 +84,9 @@ def test_a_code_for_any_two_is_compared_within_every_radius(radius: float) -> No
 
 
 def test_few_rows_are_compared_across_folds() -> None:
-    """What is free decides in the one table. In the other it is many numbers, which noise drowns
-    and a code does not. Chance alone would not separate them: .6 nats and .4.
+    """What is free decides in the first table. In the second it is many numbers, which noise drowns
+    and a code does not. Chance alone would not separate them: .6 nats and .4. In the third most of
+    that is lost: the code is ahead by 1.3 standard errors, and the simplest is taken.
     """
     random = np.random.default_rng(0)
     schema = TabularSchema(
@@ -95,10 +96,12 @@ def test_few_rows_are_compared_across_folds() -> None:
     rows[:, :8] = random.uniform(size=(240, 8))
     rows[:, 8] = random.choice(["f", "m"], 240)
     free, hidden = rows[:, 8] == "f", rows[:, :8].astype(float).sum(axis=1) > 4.0
-    for labels, expected in ((free, {"clear-noise", "clear-code"}), (hidden, {"code"})):
+    doubtful = hidden ^ (random.random(240) < 0.4)
+    cases = ((free, "clear-code", "clear-code"), (hidden, "code", "code"))
+    for labels, best, expected in (*cases, (doubtful, "code", "clear-noise")):
         made = encoder(0.4, schema=schema, epsilon=4.0, training=training(epochs=2))
         made.fit(rows, labels)
-        assert made.mechanism_ in expected
+        assert made.mechanism_ == expected
         assert {plan.mechanism for plan in made.considered_} == {"code", *PROTECTED}
-        assert made.considered_[0].mechanism == made.mechanism_
+        assert made.considered_[0].mechanism == best
         assert made.considered_[0].utility == max(plan.utility for plan in made.considered_)

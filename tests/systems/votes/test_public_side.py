@@ -14,12 +14,12 @@ X, Y = load_digits(return_X_y=True)
 
 def test_a_noisy_count_is_a_mean_that_is_never_lost_in_its_noise() -> None:
     count = NoisyCount(100 * COUNT_STEPS)
-    assert count.value == 200
-    count.add([1000 * COUNT_STEPS])
-    assert count.value == 1000
-    count.add([-3000 * COUNT_STEPS])
-    assert count.value == pytest.approx(2 * 100 / np.sqrt(2))
-    assert NoisyCount(1e-3 * COUNT_STEPS).value == 1
+    assert count.records == 200
+    count.add([[1000 * COUNT_STEPS]])
+    assert count.records == 1000
+    count.add([[-3000 * COUNT_STEPS]])
+    assert count.records == pytest.approx(2 * 100 / np.sqrt(2))
+    assert NoisyCount(1e-3 * COUNT_STEPS).records == 1
 
 
 def test_a_student_mends_labels_that_the_model_was_unsure_of() -> None:

@@ -136,7 +136,7 @@ def test_all_columns_together_cost_one_total(make: Make) -> None:
 def test_a_mean_over_the_private_number_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     class Private(descent.NoisyCount):
         def add(self, noisy: Any) -> None:
-            self.value = float(size)
+            self.records = float(size)
 
     monkeypatch.setattr(descent, "NoisyCount", Private)
     found = []

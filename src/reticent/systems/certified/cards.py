@@ -16,7 +16,6 @@ _RESPONSES = {
     "stability": "the label, or another with a probability that falls with the certified distance",
     "signed-distance": "Gaussian noise on how far the label is from changing; what many answers "
     "cost together is the cost of one Gaussian mechanism, their number fixed beforehand",
-    "distance": "the label itself where the certified distance passes a test, otherwise withheld",
 }
 
 

@@ -24,17 +24,17 @@ class CertifiedClassifier(IntervalSystem):
     the more it survives the less it has to be randomised.
 
     Guarantee:
-        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanisms
-        "signed-distance" and "distance", for two training sets one of which has one record more
+        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanism
+        "signed-distance", for two training sets one of which has one record more
         (``counting="replace"``: of one size, with one record replaced). ``card()`` says what is
         assumed and docs/certified.md has the proofs. ``exact_predict`` is the noise-free label and
         is *not* private, and neither are the fitted object and its bundle.
 
     Args:
         epsilon: epsilon of one answer, above 0. See ``calibrate`` for a total over many.
-        delta: delta of one answer, in [0, 1), for the mechanisms "signed-distance" and "distance".
+        delta: delta of one answer, in [0, 1), for the mechanism "signed-distance".
         mechanism: "stability" (calibrated randomised response), "signed-distance" (Gaussian noise
-            on the signed distance, for many answers), "distance" (the exact label or withheld).
+            on the signed distance, for many answers).
             "auto" is "stability" where delta is 0 and "signed-distance" where it is not.
             ``calibrate`` then takes whichever the number of answers asks for.
         k_max: largest number of changed records that is certified. Training takes k_max + 1 times
@@ -77,9 +77,6 @@ class CertifiedClassifier(IntervalSystem):
           gradient-based training", arXiv:2406.13433.
         - Sosnin, Müller, Baader, Tsay and Wicker (2024), "Certified robustness to data poisoning in
           gradient-based training", arXiv:2406.05670, intervals around trained parameters.
-        - Thakurta and Smith (2013), "Differentially private feature selection via stability
-          arguments, and the robustness of the lasso", Conference on Learning Theory (COLT), PMLR
-          30:819-850, distance to instability, for the mechanism "distance".
 
     See Also:
         reticent.CertifiedEnsemble: votes of several, for more records and answers.

@@ -31,8 +31,8 @@ class ConvexCertifiedClassifier(ReserveSystem):
     pair, of the records of these two labels.
 
     Guarantee:
-        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanisms
-        "signed-distance" and "distance", for two training sets one of which has one record more
+        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanism
+        "signed-distance", for two training sets one of which has one record more
         (``counting="replace"``: of one size, with one record replaced). *Why.* Let a = |o +
         w.z|/|z|, lambda the regularization, o the public log odds and nu the least eigenvalue of
         the Hessian of the losses at their minimiser w. Then r = nu (1 - e^-a) + lambda a moves by

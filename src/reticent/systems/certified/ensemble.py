@@ -24,8 +24,8 @@ class CertifiedEnsemble(IntervalSystem):
     distance that the answer's noise is calibrated to.
 
     Guarantee:
-        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanisms
-        "signed-distance" and "distance", for two training sets one of which has one record more.
+        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanism
+        "signed-distance", for two training sets one of which has one record more.
         ``card()`` says what is assumed and docs/certified.md has the proofs. ``exact_predict`` is
         the noise-free vote and is *not* private, and neither are the fitted object and its bundle.
 

@@ -211,8 +211,10 @@ class IntervalSystem(CertifiedSystem):
             counting=self.counting,
             **{name: getattr(chosen, name) for name in _TRAINING},
         )
-        names = record_keys(points, labels, identities)
-        member = record_buckets(names, buckets=members, purpose="ensemble member")
+        member = np.zeros(len(points), dtype=np.int64)
+        if members > 1 or identities is not None:  # a key takes more memory than its record
+            names = record_keys(points, labels, identities)
+            member = record_buckets(names, buckets=members, purpose="ensemble member")
         seeds = [int(random.randint(2**31 - 1)) for _ in range(members)]
         shares = [
             _Share(

@@ -84,8 +84,8 @@ class CertifiedNetwork(ReserveSystem):
     labels are told by one network for each pair, of the records of these two labels.
 
     Guarantee:
-        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanisms
-        "signed-distance" and "distance". The two training sets differ by one record more
+        One released label costs (epsilon, 0), or (epsilon, delta) with the mechanism
+        "signed-distance". The two training sets differ by one record more
         (``counting="replace"``: they are of one size, with one record replaced), and have at most
         ``training.records`` records of any two labels. *Why.* A step of descent stretches the
         distance of two weights by at most 1 + (reach/steps) c/2, with c = .7698/sqrt(units), and

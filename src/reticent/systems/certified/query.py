@@ -16,7 +16,6 @@ from reticent.core.checks import one_of, words
 from reticent.core.errors import CorruptBundle
 from reticent.core.guarantees import Adjacency
 from reticent.mechanisms import (
-    DistanceToInstability,
     SignedDistanceRelease,
     StabilityResponse,
 )
@@ -35,11 +34,11 @@ if TYPE_CHECKING:
     from torch import nn
 
 Certificate = ParameterIntervals | ReserveModel
-Response = StabilityResponse | SignedDistanceRelease | DistanceToInstability
+Response = StabilityResponse | SignedDistanceRelease
 
-MECHANISMS = ("stability", "signed-distance", "distance")
-"""How a certified label is released: by calibrated randomised response, by Gaussian noise on its
-signed distance, or exactly or not at all.
+MECHANISMS = ("stability", "signed-distance")
+"""How a certified label is released: by calibrated randomised response, or by Gaussian noise on its
+signed distance.
 """
 
 AUTO = "auto"
@@ -53,8 +52,8 @@ class MechanismChoice:
     Attributes:
         name: one of ``MECHANISMS``.
         epsilon: epsilon of one answer, above 0.
-        delta: delta of one answer, in [0, 1), used by "signed-distance" and "distance" alone, which
-            need it above 0.
+        delta: delta of one answer, in [0, 1), used by "signed-distance" alone, which needs it above
+            0.
 
     Raises:
         UnknownName: another mechanism.
@@ -75,11 +74,9 @@ class MechanismChoice:
         """
         if self.name == "stability":
             return StabilityResponse(classes=classes, epsilon=self.epsilon, adjacency=adjacency)
-        if self.name == "signed-distance":
-            return SignedDistanceRelease(
-                classes=classes, epsilon=self.epsilon, delta=self.delta, adjacency=adjacency
-            )
-        return DistanceToInstability(epsilon=self.epsilon, delta=self.delta, adjacency=adjacency)
+        return SignedDistanceRelease(
+            classes=classes, epsilon=self.epsilon, delta=self.delta, adjacency=adjacency
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,20 +175,15 @@ class CertifiedQuery:
     def answer(
         self, inputs: Array, *, sampler: Sampler
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """Return one label for each row of checked ``inputs``, and which of them are withheld
-        (label -1).
+        """Return one label for each row of checked ``inputs``, and that none is withheld.
 
         Args:
             inputs: shape (n, features), finite.
             sampler: source of randomness.
         """
         labels, distances = self.stable_distances(inputs)
-        mechanism = self.mechanism
-        if isinstance(mechanism, DistanceToInstability):
-            return mechanism.release(labels, distances, sampler=sampler)
-        return mechanism.release(labels, distances, sampler=sampler), np.zeros(
-            len(labels), dtype=bool
-        )
+        released = self.mechanism.release(labels, distances, sampler=sampler)
+        return released, np.zeros(len(labels), dtype=bool)
 
     def describe(self) -> tuple[dict[str, Any], Arrays]:
         """Return plain JSON values and named arrays that ``from_description`` reads."""

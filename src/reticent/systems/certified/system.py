@@ -45,11 +45,11 @@ from reticent.systems.class_labels import restored_labels
 from reticent.systems.embedding import (
     Embedding,
     IdentityEmbedding,
-    check_pictures,
     check_sizes,
 )
 from reticent.systems.embedding.public_start import PublicStartEmbedding
 from reticent.systems.features import Features, numbers_of, rows_to_fit
+from reticent.systems.input_rows import input_rows
 from reticent.systems.public_reference import PublicReference
 from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
 from reticent.systems.releasing_system import ReleasingSystem, class_names
@@ -141,13 +141,13 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         shaping = self._shaping
         records, public_X, columns = rows_to_fit(self, shaping, X, public_X)
         data_set = data_set_name(self.data_set)
-        inputs, shape = check_pictures(records, name="X", records=True)
+        inputs, shape = input_rows(records, records=True)
         classes, labels = record_labels(y, len(inputs), self.classes)
         if (public_X is None) != (public_y is None):
             raise InvalidInput("public_X and public_y: expected both or neither")
         public = None
         if public_X is not None:
-            rows, rows_shape = check_pictures(public_X, name="public_X")
+            rows, rows_shape = input_rows(public_X, name="public_X")
             if rows_shape != shape or not len(rows):
                 raise InvalidInput(
                     f"public_X: expected rows of shape {shape}, at least one, got {rows_shape}"
@@ -180,11 +180,6 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
             self.public_check_.warn(stacklevel=2)
         return self
 
-    @property
-    @override
-    def _withholds(self) -> bool:
-        return self._fitted().choice.name == "distance"
-
     def exact_predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """Return the model's (or the vote's) own labels, without noise. Private: for the owner of
         the records, never to be sent.
@@ -212,15 +207,7 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         by the number of labels, the total and the number of answers alone. Nothing is trained
         again, and the total is only kept by not asking more often: book in a ledger to have that
         enforced.
-
-        Raises:
-            InvalidParameter: the mechanism "distance", whose answers have a delta of their own.
         """
-        if self.mechanism == "distance":
-            raise InvalidParameter(
-                "calibrate: expected a mechanism of pure epsilon, got mechanism='distance'; "
-                "set epsilon and delta yourself"
-            )
         one_of(self.mechanism, (AUTO, *MECHANISMS), name="mechanism")
         choice = calibrated_choice(
             self.mechanism,
@@ -242,9 +229,8 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
             assert isinstance(release, SignedDistanceRelease)
             found = release.total(answers=answers, delta=delta)
             return Composition(found, delta, "Gaussian", {"Gaussian": found})
-        own = self.delta if choice.name == "distance" else 0.0
         return smallest_epsilon(
-            epsilon=self.epsilon, answers=answers, delta=delta, answer_delta=own
+            epsilon=self.epsilon, answers=answers, delta=delta, answer_delta=0.0
         )
 
     @property
@@ -441,7 +427,7 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         name = one_of(self.mechanism, (AUTO, *MECHANISMS), name="mechanism")
         if name == AUTO:
             name = "signed-distance" if delta else "stability"
-        if name in ("distance", "signed-distance"):
+        if name == "signed-distance":
             probability(delta, name="delta", allow_zero=False)
         return MechanismChoice(name=name, epsilon=epsilon, delta=delta)
 

@@ -10,7 +10,6 @@ from reticent.core.arrays import Arrays
 from reticent.systems.embedding.embedding import (
     Embedding,
     IdentityEmbedding,
-    check_pictures,
     domain_of,
 )
 from reticent.systems.embedding.restoring import check_sizes, restore
@@ -20,10 +19,7 @@ if TYPE_CHECKING:
 else:
     from reticent.core.lazy import lazy_names
 
-    __getattr__ = lazy_names(
-        __name__,
-        {"reticent.systems.embedding.modules": ("BetaVaeEmbedding", "ModuleEmbedding")},
-    )
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "Arrays",
@@ -31,7 +27,6 @@ __all__ = [
     "Embedding",
     "IdentityEmbedding",
     "ModuleEmbedding",
-    "check_pictures",
     "check_sizes",
     "domain_of",
     "restore",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,8 +10,6 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from reticent.core.arrays import Array, Arrays
-from reticent.core.checks import finite_array
-from reticent.core.errors import InvalidInput
 from reticent.core.regions import Box
 from reticent.core.rows import each_row, finite_or_zero
 from reticent.systems.space_identity import space_identity
@@ -127,33 +124,6 @@ class IdentityEmbedding(Embedding):
     def space(self) -> str:
         """Describe the input space in plain words."""
         return f"{self.dimension}-dimensional input space"
-
-
-def check_pictures(
-    inputs: Any, *, name: str, records: bool = False
-) -> tuple[Array, tuple[int, ...]]:
-    """Return inputs as (n, features) float64, and the shape of one of them.
-
-    Args:
-        inputs: shape (n, ...), numbers.
-        name: the caller's name for them.
-        records: whether these are private records, of which there may be none.
-
-    Raises:
-        InvalidInput: not numbers, empty, not finite, or without a feature axis.
-    """
-    array = finite_array(inputs, name=name, allow_empty=True)
-    if array.ndim < 2:
-        raise InvalidInput(
-            f"{name}: expected shape (n, features) or (n, height, width), got "
-            f"shape={array.shape}. Reshape your data"
-        )
-    for length, what in ((len(array), "sample(s)"), (prod(array.shape[1:]), "feature(s)")):
-        if length == 0 and not (records and what == "sample(s)"):
-            raise InvalidInput(
-                f"{name}: 0 {what} (shape={array.shape}) while a minimum of 1 is required."
-            )
-    return array.reshape(len(array), prod(array.shape[1:])), array.shape[1:]
 
 
 def domain_of(points: Array, *, margin: float) -> Box:

@@ -19,8 +19,9 @@ from reticent.mechanisms.finite_channel import whole_shares
 from reticent.networks import Network, from_torch
 from reticent.networks.serial import same_network
 from reticent.systems.class_labels import class_labels
-from reticent.systems.embedding import Embedding, check_pictures, domain_of
+from reticent.systems.embedding import Embedding, domain_of
 from reticent.systems.embedding.fitted import embedding_of
+from reticent.systems.input_rows import input_rows
 from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate
 from reticent.systems.posthoc.certificates import bound_of
 from reticent.systems.posthoc.label_lattice import LatticeRows, fitted_rules
@@ -188,7 +189,7 @@ def prepare(
     Raises:
         InvalidInput: data that cannot be used. Nothing has been trained then.
     """
-    inputs, shape = check_pictures(X, name="X")
+    inputs, shape = input_rows(X)
     parts = (settings.released, settings.embedder)
     wanted = labels_needed or any(needs_labels(part) for part in parts)
     classes, labels = (None, None) if y is None and not wanted else class_labels(y, len(inputs))

@@ -20,7 +20,7 @@ from reticent.grids.lattice import Lattice, cells_along
 from reticent.mechanisms import FiniteChannel, HopRelease
 from reticent.networks import Network
 from reticent.systems.posthoc.plans import LabelRule
-from reticent.training.label_tables import exact_table
+from reticent.training.label_tables import cell_centres, cell_weights, exact_table
 from reticent.training.progress import Report, silent
 
 Labels = npt.NDArray[np.int64]
@@ -34,8 +34,6 @@ THRESHOLDS = (0.01, 0.02, 0.05, 0.1, 0.2)
 LARGEST_TABLE_EPSILON = 4.0
 """Among all mechanisms, tables are tried up to here; beyond, hop maps are better and cheaper."""
 
-_SPREAD = 0.25  # of the rows that weights are smoothed with, in radii
-_DRAWS = 8
 _ITERATIONS = (200, 1000)  # fewest and most of the solver
 _CLOSE = 0.005  # to the proved bound, in accuracy: no more iterations are made
 _CELLS_PER_ROW = 4.0
@@ -93,7 +91,7 @@ def fitted_rules(
         yield FiniteChannel.response(rows.classes, epsilon=epsilon, adjacency=adjacency)
         return
     lattice = label_lattice(rows, radius=adjacency.radius)
-    weights = cell_weights(rows, lattice, seed=seed)
+    weights = cell_weights(rows.points, rows.posterior, lattice=lattice, seed=seed)
     if mechanism == "table":
         found = exact_table(
             weights,
@@ -109,7 +107,7 @@ def fitted_rules(
         return
     # rows where there are some, the classifier at the cell's centre where there are few
     posterior = weights * len(rows.points)
-    posterior += _CENTRE_ROWS * rows.posterior(_centres(rows, lattice)).T
+    posterior += _CENTRE_ROWS * rows.posterior(cell_centres(rows.points, lattice)).T
     posterior /= posterior.sum(axis=0)
     best = posterior.max(axis=0)
     for threshold in THRESHOLDS:
@@ -158,46 +156,6 @@ def _few_enough(rows: LatticeRows, shape: Sequence[int], cells: float | None) ->
     axes = sum(size > 1 for size in shape)
     most = min(_CELLS_PER_ROW * len(rows.points), _WORK / (rows.classes * 2**axes))
     return math.prod(shape) <= (most if cells is None else cells)
-
-
-def cell_weights(
-    rows: LatticeRows, lattice: Lattice, *, seed: int, spread: float = _SPREAD
-) -> Array:
-    """Return what each answer is worth in each cell, shape (classes, cells), summing to 1.
-
-    It is the classifier's probabilities at the rows, moved by a quarter of a radius at random.
-
-    Args:
-        rows: public rows.
-        lattice: lattice of the cells.
-        seed: seed of the moves.
-        spread: standard deviation of the moves, in cell sides.
-    """
-    random = np.random.default_rng(seed)
-    side = math.ldexp(lattice.side * lattice.reach, lattice.exponent)
-    weights = np.zeros((rows.classes, lattice.size))
-    used = list(lattice.coordinates)
-    for _ in range(_DRAWS):
-        moved = rows.points.copy()
-        moved[:, used] += spread * side * random.standard_normal((len(moved), len(used)))
-        cells, chances = lattice.cells(moved), rows.posterior(moved)
-        for label in range(rows.classes):
-            weights[label] += np.bincount(cells, chances[:, label], lattice.size)
-    return np.asarray(weights / weights.sum())
-
-
-def _centres(rows: LatticeRows, lattice: Lattice) -> Array:
-    """Return a point in each cell.
-
-    Coordinates that the lattice does not use, or does not divide, are at their median.
-    """
-    points = np.tile(np.median(rows.points, axis=0), (lattice.size, 1))
-    for place, (coordinate, size) in enumerate(
-        zip(lattice.coordinates, lattice.shape, strict=True)
-    ):
-        if size > 1:
-            points[:, coordinate] = lattice.center[:, place]
-    return points
 
 
 def _correlation_ratio(rows: LatticeRows) -> Array:

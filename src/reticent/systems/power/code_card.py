@@ -23,7 +23,7 @@ def code_card(query: CodeQuery) -> GuaranteeCard:
     local = "" if near else " This is local differential privacy."
     some = f"Which of two {what}s an answer came from, whenever they are {adjacency.describe()}:"
     details = [*query.mechanism.rests_on(), ("answers", str(query.outputs))]
-    if isinstance(query.near, NearRows):
+    if near and isinstance(query.near, NearRows):
         kind = "nearest to it" if query.near.other is None else "nearest with another value of "
         joined = f"each public row to the {query.near.neighbours} {kind}{query.near.other or ''}"
         details.append(("joined", joined))

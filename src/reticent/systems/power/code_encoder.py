@@ -19,7 +19,8 @@ from reticent.core.seeds import training_seed
 from reticent.core.settings import learned, with_settings
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.systems.class_labels import class_labels
-from reticent.systems.embedding import IdentityEmbedding, check_pictures, domain_of
+from reticent.systems.embedding import IdentityEmbedding, domain_of
+from reticent.systems.input_rows import input_rows
 from reticent.systems.power.code_card import code_card
 from reticent.systems.power.code_fitting import (
     LEAST_ROWS,
@@ -178,7 +179,7 @@ class CodeEncoder(RowEncoder):
         inputs: SchemaRows | EmbeddedPoints
         if self.schema is None:
             rows, names = named_rows(X)
-            array, shape = check_pictures(rows, name="X")
+            array, shape = input_rows(rows)
             inputs = self._points(array, shape, seed)
             coded = inputs.encode(array)
         else:
@@ -237,7 +238,7 @@ class CodeEncoder(RowEncoder):
         query = self._fitted()
         if isinstance(query.inputs, SchemaRows):
             return self._checked_table(X, query.inputs.schema)
-        array, shape = check_pictures(rows_as_fitted(self, X), name="X")
+        array, shape = input_rows(rows_as_fitted(self, X))
         self.input_shape_ = query.inputs.shape
         coded: CodedRows = query.encode(inputs_as_fitted(self, array, shape))
         return coded

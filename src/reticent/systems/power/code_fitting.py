@@ -44,6 +44,7 @@ from reticent.systems.power.code_query import (
 from reticent.systems.power.code_targets import ExplainedVariance, NearRows, Recall, Within
 from reticent.systems.scores import accuracy, information, log_score, roc_auc
 from reticent.training.channel_tables import best_table
+from reticent.training.label_tables import cell_centres, cell_weights
 from reticent.training.public_models import BoostedTrees, LinearModel, label_shares
 from reticent.training.staircases import (
     Crowd,
@@ -94,6 +95,10 @@ _PENALTIES = (0.003, 0.03, 0.3)
 _WEAK = (0.1, 1.0, 10.0)
 _PARTS = 0.35  # parts of the space, for each node that tells labels apart too
 _MOST_CELLS = 2_000  # of a lattice
+_LABEL_CELLS = 16_384  # where one label is all that is served
+_CELL_WORK = 2.2e6  # of it: cells times labels times corners of a block, at most
+_DRAWS = 8
+_MOVED = 16_000  # rows after all moves, about
 _TAIL = 5e-4
 _QUERIES = 25_000  # rows whose nearest public rows are looked for, at most
 _ITEMS = 2_048  # public rows that are named, at most: those that are nearest to most others
@@ -119,6 +124,17 @@ class _Known:
     source: TargetSource
     shares: Array
     numbers: Integers
+    folds: tuple[tuple[BoostedTrees | LinearModel, Integers], ...] = ()
+
+    def unseen(self, dense: Array, places: Integers) -> Array:
+        """Return shares at ``dense``, shape (n, d), by models that have not seen the rows at
+        ``places``, shape (n,).
+        """
+        found = np.empty((len(places), self.shares.shape[1]))
+        for model, held in self.folds:
+            own = np.isin(places, held)
+            found[own] = label_shares(model.scores(CodedRows.of(dense[own])))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,11 +188,12 @@ class PublicRows:
         numbers, dense = wanted.numbers, self.dense
         splits = _splits(numbers, self.seed)
         learnt = self._learner(numbers, splits)
+        folds = tuple((learnt(places), held) for places, held in splits)
+        source = TargetSource(wanted.labels, learnt(np.arange(len(dense))), None)
         shares = np.empty((len(dense), len(wanted.labels)))
-        for places, held in splits:
-            shares[held] = label_shares(learnt(places).scores(CodedRows.of(dense[held])))
-        model = learnt(np.arange(len(dense)))
-        return _Known(wanted.name, TargetSource(wanted.labels, model, None), shares, numbers)
+        known = _Known(wanted.name, source, shares, numbers, folds)
+        shares[:] = known.unseen(dense, np.arange(len(dense)))
+        return known
 
     def _learner(
         self, numbers: Integers, splits: Sequence[tuple[Integers, Integers]]
@@ -315,8 +332,13 @@ class CodeNodes:
     def masses(self) -> Array:
         """The shares of the rows that were fitted on, smoothed, shape (nodes,)."""
         kept = self.members[~self.public.held]
-        counts = np.bincount(kept, minlength=self.cells.size) + _SMOOTHING
+        counts = np.bincount(kept, minlength=self.cells.size) + self.smoothing
         return np.asarray(counts / counts.sum())
+
+    @property
+    def smoothing(self) -> float:
+        """Rows that are added to every node: half a one, or as many in all as there are rows."""
+        return min(_SMOOTHING, np.count_nonzero(~self.public.held) / self.cells.size)
 
     @cached_property
     def targets(self) -> tuple[CodeTarget, ...]:
@@ -406,9 +428,12 @@ class CodeNodes:
         """Return shares of node and label together.
 
         They are what models say, and where nodes are few counts of rows. Beside these what models
-        say weighs as much as ``ROWS_PER_NODE``: of few rows counts are chance.
+        say weighs as much as ``ROWS_PER_NODE``: of few rows counts are chance. Cells of a lattice
+        may be more than the rows, so models speak at rows that are moved and at cells' centres.
         """
         kept = ~self.public.held
+        if isinstance(self.cells, Lattice) and known.folds:
+            return self._spread(known, self.cells)
         sums = np.stack(
             [
                 np.bincount(self.members[kept], part, self.cells.size)
@@ -417,7 +442,7 @@ class CodeNodes:
             axis=1,
         )
         prior = known.shares[kept].mean(axis=0)
-        sums += _SMOOTHING * np.maximum(prior, _TINY)
+        sums += self.smoothing * np.maximum(prior, _TINY)
         if isinstance(self.cells, AnyTwo):
             said = ROWS_PER_NODE * sums / sums.sum(axis=1, keepdims=True)
             counts = np.zeros(sums.shape)
@@ -426,15 +451,30 @@ class CodeNodes:
             sums = rows * (counts + said) / (rows + ROWS_PER_NODE)
         return np.asarray(sums / sums.sum())
 
-    def _counted(self, numbers: Integers, labels: int) -> Array:
-        """Return shares of rows in each node with each label.
+    def _spread(self, known: _Known, cells: Lattice) -> Array:
+        """Return shares of cell and label together, by models at rows that are moved at random, and
+        at the centres of cells.
+        """
+        kept = np.flatnonzero(~self.public.held)
+        rows, seed = self.public.dense[kept], self.public.seed
+        draws = min(_DRAWS, max(1, _MOVED // len(kept)))
 
-        They are smoothed by half a row that is spread as the label shares are.
+        def said(points: Array) -> Array:
+            return known.unseen(points, kept)
+
+        weights = cell_weights(rows, said, lattice=cells, seed=seed, draws=draws)
+        centres = known.source.shares(CodedRows.of(cell_centres(rows, cells)))
+        sums = len(kept) * weights.T + self.smoothing * np.maximum(centres, _TINY)
+        return np.asarray(sums / sums.sum())
+
+    def _counted(self, numbers: Integers, labels: int) -> Array:
+        """Return shares of rows in each node with each label, smoothed by rows that are spread as
+        the label shares are.
         """
         kept, counts = ~self.public.held, np.zeros((self.cells.size, labels))
         np.add.at(counts, (self.members[kept], numbers[kept]), 1.0)
         prior = (counts.sum(axis=0) + _SMOOTHING) / (counts.sum() + _SMOOTHING * labels)
-        counts += _SMOOTHING * prior
+        counts += self.smoothing * prior
         return np.asarray(counts / counts.sum())
 
     @cached_property
@@ -685,8 +725,8 @@ def best_code(
     weights: Sequence[float] | None = None,
     crowd: float | None = None,
 ) -> CodeQuery:
-    """Return the best release: within a radius that of any two inputs, which promises more, unless
-    cells of the radius are worth more for the target that it serves least.
+    """Return the best release. With ``neighbours`` it is that of any two inputs, which promises
+    more, unless a release for these is worth more for the target that it serves least.
 
     What releases are worth is what they have above the constant on rows that were held out, as a
     share of the larger one.
@@ -699,7 +739,7 @@ def best_code(
         InvalidInput: nothing can be told of these rows.
     """
     made = code_nodes(public, neighbours, most=most)
-    nodes = _any_two(public, most) if isinstance(neighbours, Within) else None
+    nodes = None if neighbours is None else _any_two(public, most)
     if nodes is None:
         return made.best(epsilon, weights=weights, crowd=crowd)
     other = nodes.best(epsilon, weights=weights)
@@ -826,9 +866,13 @@ def _lattice(public: PublicRows, radius: float) -> Lattice:
     order = np.argsort(-(told if public.known else spread), kind="stable")
     along = cells_along(points, radius=radius, tail=_TAIL)
     used: tuple[int, ...] = ()
+    most: float = min(_MOST_CELLS, 4 * len(points))
+    only = not public.further and len(public.known) == 1
     for place in order.tolist():
         wider = tuple(sorted((*used, place)))
-        most = min(_MOST_CELLS, 4 * len(points))
+        if only:
+            axes = sum(along[p] > 1 for p in wider)
+            most = min(_LABEL_CELLS, _CELL_WORK / (public.known[0].shares.shape[1] * 2**axes))
         if not used or (along[place] > 1 and math.prod(along[p] for p in wider) <= most):
             used = wider
     return Lattice.over(points, radius=radius, tail=_TAIL, coordinates=used)

@@ -15,7 +15,14 @@ from reticent.core.arrays import Array, Arrays, Integers
 from reticent.core.checks import count, flag
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle, InvalidParameter
-from reticent.core.guarantees import Adjacency, Guarantee, Replace
+from reticent.core.guarantees import (
+    Adjacency,
+    Guarantee,
+    Neighborhood,
+    Replace,
+    adjacency_from_dict,
+    adjacency_to_dict,
+)
 from reticent.core.norms import Norm, unit_moves
 from reticent.grids.public_graph import PublicGraph
 from reticent.mechanisms import AnyTwo, FiniteChannel
@@ -179,13 +186,13 @@ class CodeQuery:
         nodes = self.mechanism.nodes
         width = sum(len(source.labels) for source in self.sources)
         by_sources = isinstance(nodes, AnyTwo)
+        kind = NearRows if isinstance(nodes, PublicGraph) else Within
         if (
             self.logs.shape != ((nodes.size, width) if by_sources else (0, 0))
             or not np.isfinite(self.logs).all()
             or by_sources != bool(self.sources)
-            or not (by_sources or self.near is not None)
-            or (by_sources and isinstance(self.near, NearRows))
-            or isinstance(nodes, PublicGraph) != isinstance(self.near, NearRows)
+            or not (by_sources or isinstance(self.near, kind))
+            or (self.near and not isinstance(self.mechanism.adjacency, Neighborhood))
             or self.masses.shape != (nodes.size,)
             or not (self.masses > 0).all()
             or not any(target.worth for target in self.targets)
@@ -361,6 +368,8 @@ class CodeQuery:
             "targets": targets,
             "channel": channel,
         }
+        if self.sources and isinstance(self.near, NearRows):  # whose graph is not kept
+            settings["adjacency"] = adjacency_to_dict(self.mechanism.adjacency)
         return settings, {**arrays, **table}
 
     @classmethod
@@ -392,6 +401,8 @@ class CodeQuery:
             stated: Adjacency = Replace(1) if adjacency is None else adjacency
             if isinstance(nodes, PublicGraph):
                 near, stated = NearRows(**near), nodes.adjacency
+            elif "adjacency" in settings:  # any is weaker than that of any two inputs
+                near, stated = NearRows(**near), adjacency_from_dict(settings["adjacency"])
             elif near is not None:
                 near = Within(**near)
                 stated = inputs.within(Norm.parse(near.norm), near.radius)

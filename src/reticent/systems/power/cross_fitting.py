@@ -10,7 +10,6 @@ together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,14 +17,14 @@ import numpy.typing as npt
 
 from reticent.core.arrays import Array
 from reticent.core.coded_rows import CodedRows
+from reticent.systems.power.code_choice import worth
 from reticent.systems.power.code_query import LABEL, CodeQuery
-from reticent.systems.power.held_scores import answer_scores
+from reticent.systems.power.held_scores import HeldScores, answer_scores, simplest
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.mechanism_choice import FitSettings, PublicRows, fit_mechanisms
 from reticent.systems.power.protected_fitting import protected_answers
 from reticent.systems.power.protected_query import ProtectedQuery
-from reticent.systems.power.query import PowerSetting
-from reticent.systems.scores import Scores
+from reticent.systems.power.query import PowerSetting, rank
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report
 from reticent.training.public_models import label_shares
@@ -33,6 +32,7 @@ from reticent.training.public_models import label_shares
 Labels = npt.NDArray[np.int64]
 Answers = tuple[list[Array], list[Array]]
 
+_SIMPLEST = ("clear-noise", "code", "clear-code")
 _FOLDS = 4
 _TRUST = np.linspace(0.05, 1.5, 30)
 _LEAST = 1e-12
@@ -48,11 +48,13 @@ def cross_fitted(
     settings: FitSettings,
     share: float,
     report: Report,
-) -> tuple[PowerSetting, ...]:
-    """Return a plan of each mechanism with its utility, the best first.
+) -> tuple[PowerSetting, tuple[PowerSetting, ...]]:
+    """Return the simplest mechanism's plan that is worth as much as the best up to two standard
+    errors, and a plan of each mechanism with its utility, the best first.
 
-    A server learns how far log odds are to be believed: their power, one number for all rows, is
-    the best of thirty.
+    The simplest is noise on what is protected, which leaves all columns to the server's questions.
+    Of the others the code comes first, which promises more. A server learns how far log odds are to
+    be believed: their power, one number for all rows, is the best of thirty.
 
     Args:
         schema: the public description of rows.
@@ -68,8 +70,8 @@ def cross_fitted(
     """
     folds = np.empty(len(labels), dtype=np.int64)
     folds[np.argsort(labels, kind="stable")] = np.arange(len(labels)) % _FOLDS
-    found = []
-    for mechanism in mechanisms:
+    found: list[tuple[PowerSetting, HeldScores]] = []
+    for mechanism in sorted(mechanisms, key=_SIMPLEST.index):
         answers: list[Answers] = []
         for fold in range(_FOLDS):
             query, (plan, *_) = fit_mechanisms(
@@ -83,11 +85,10 @@ def cross_fitted(
             classes = int(labels.max()) + 1
             answers.append(_answers(query, rows[folds == fold], classes, seed=settings.seed))
         order = np.concatenate([np.flatnonzero(folds == fold) for fold in range(_FOLDS)])
-        scores = _believed(answers, labels[order])
-        found.append(
-            replace(plan, utility=scores.of(required.scoring), information=scores.information)
-        )
-    return tuple(sorted(found, key=lambda plan: -plan.utility))
+        held = _believed(answers, labels[order], scoring=required.scoring)
+        found.append((worth(plan, held.scores), held))
+    ranked = sorted((plan for plan, _ in found), key=rank)
+    return simplest(found, scoring=required.scoring), tuple(ranked)
 
 
 def _answers(query: Any, rows: Array, classes: int, *, seed: int) -> Answers:
@@ -111,7 +112,7 @@ def _answers(query: Any, rows: Array, classes: int, *, seed: int) -> Answers:
     return [label_shares(value[:, :columns]) for value in values], weights
 
 
-def _believed(answers: Sequence[Answers], labels: Labels) -> Scores:
+def _believed(answers: Sequence[Answers], labels: Labels, *, scoring: str) -> HeldScores:
     """Return scores of pooled answers, with the power of the odds at which they tell most."""
     most = max(len(chances) for chances, _ in answers)
     prior = np.bincount(labels) / len(labels)
@@ -124,9 +125,11 @@ def _believed(answers: Sequence[Answers], labels: Labels) -> Scores:
             counts.append(likely[place] if here else np.zeros(len(told[0])))
         chances.append(np.maximum(np.concatenate(parts), _LEAST))
         weights.append(np.concatenate(counts))
-    tried = []
-    for trust in _TRUST:
+
+    def believed(trust: float) -> list[Array]:
         powers = [(part / prior) ** trust * prior for part in chances]
-        powers = [part / part.sum(axis=1, keepdims=True) for part in powers]
-        tried.append(answer_scores(powers, weights, labels))
-    return max(tried, key=lambda scores: scores.information)
+        return [part / part.sum(axis=1, keepdims=True) for part in powers]
+
+    worths = [answer_scores(believed(trust), weights, labels).information for trust in _TRUST]
+    best = believed(_TRUST[int(np.argmax(worths))])
+    return HeldScores.of(best, weights, labels, scoring=scoring)

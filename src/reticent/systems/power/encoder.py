@@ -180,7 +180,7 @@ class PowerEncoder(RowEncoder):
             if few(labels, mechanisms):
                 from reticent.systems.power.cross_fitting import cross_fitted
 
-                plans = cross_fitted(
+                chosen, plans = cross_fitted(
                     schema,
                     plan,
                     *shuffled,
@@ -189,7 +189,7 @@ class PowerEncoder(RowEncoder):
                     share=share,
                     report=report,
                 )
-                mechanisms = (plans[0].mechanism,)
+                mechanisms = (chosen.mechanism,)
             self.query_, considered = fit_mechanisms(
                 schema,
                 plan,

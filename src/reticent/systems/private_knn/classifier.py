@@ -13,14 +13,13 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from typing_extensions import override
 
-from reticent.core.checks import one_of, probability
+from reticent.core.checks import probability
 from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard
 from reticent.core.releases import Release
 from reticent.core.settings import a_part, learned, with_settings
 from reticent.neighbours import NeighbourSearch, Records, SampledNeighbours
 from reticent.neighbours.integer_points import Points
-from reticent.neighbours.search import ENGINES
 from reticent.noise import Sampler, SecureSampler
 from reticent.release.fits import use_of
 from reticent.release.paying import Drawn, Payment, Price
@@ -174,12 +173,11 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
             y if shards is None else shards.all_labels(), size, self.classes
         )
         found = checked_persons(persons, size)
-        engine = one_of(self._neighbours.engine, ENGINES, name="engine")
         feature_map = feature_map_of(shaping.map, shape)
         features = feature_map.features(inputs)
         grid = grid_of(shaping.range, feature_map, features.shape[1], self.schema_)
         records = (
-            Records.of(grid.points(features), codes, found)
+            Records.of(grid.short_points(features), codes, found)
             if shards is None
             else sharded_records(shards, codes, found, feature_map=feature_map, grid=grid)
         )
@@ -189,7 +187,7 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
             estimator=self,
             booked=False,
         )
-        search = NeighbourSearch(records, engine=engine)
+        search = NeighbourSearch(records)
         self._settle(len(classes), protected(self.data_set, persons))
         self.feature_map_, self.grid_, self.search_ = feature_map, grid, search
         self._data_use = use

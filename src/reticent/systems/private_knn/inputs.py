@@ -132,7 +132,7 @@ def sharded_records(
     parts = [slice(int(first), int(last)) for first, last in pairwise([0, *ends])]
     return ShardedRecords.of(
         (
-            (grid.points(feature_map.features(rows)), codes[part])
+            (grid.short_points(feature_map.features(rows)), codes[part])
             for rows, part in zip(shards.blocks(), parts, strict=True)
         ),
         persons=None if persons is None else [persons[part] for part in parts],

@@ -43,7 +43,6 @@ class Neighbours(Group):
             (0, 1].
         threshold: votes, noise included, that the largest count of a query must reach before it is
             answered, or None to answer all.
-        engine: "numpy" or "faiss", which finds them. The answers are the same.
 
     Example:
         >>> Neighbours(number=50).get_params()["sampling_probability"]
@@ -60,7 +59,6 @@ class Neighbours(Group):
     number: int = 300
     sampling_probability: float = 0.15
     threshold: float | None = None
-    engine: str = "numpy"
 
 
 @dataclass(frozen=True)

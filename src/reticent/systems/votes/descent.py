@@ -92,8 +92,8 @@ class Descent(LinearModel):
                 noisy = [*session.release(gradients)]
             else:
                 *noisy, units = session.release((*gradients, [COUNT_STEPS * voters.units]))
-                noisy_count.add(units)
-                records = noisy_count.value
+                noisy_count.add([units])
+                records = noisy_count.records
             mean = np.concatenate(
                 [
                     output.contrast(sums / (LENGTH * RESIDUAL * records))

@@ -64,16 +64,23 @@ class LinearModel(ReleasedModel):
 class Directions:
     """Records with their directions, as often as they are asked for.
 
-    They are kept where the records are in memory, and otherwise read again.
+    They are kept, in 16 bits, where the records are in memory, and otherwise read again.
     """
 
     def __init__(self, voters: Voters | ShardedVoters, model: LinearModel) -> None:
         self._voters = voters
         self._model = model
-        self._kept = list(self._all()) if isinstance(voters, Voters) else None
+        # Whole numbers of at most ``LENGTH``, 2^14.
+        self._kept = (
+            [(part, ways.astype(np.int16)) for part, ways in self._all()]
+            if isinstance(voters, Voters)
+            else None
+        )
 
     def __iter__(self) -> Iterator[tuple[Voters, Array]]:
-        return self._all() if self._kept is None else iter(self._kept)
+        if self._kept is None:
+            return self._all()
+        return ((part, ways.astype(np.float64)) for part, ways in self._kept)
 
     def _all(self) -> Iterator[tuple[Voters, Array]]:
         for part in self._voters.blocks():

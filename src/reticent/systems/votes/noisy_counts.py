@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -24,23 +26,23 @@ class NoisyCount:
         sigma: standard deviation of one noisy count, in grid steps.
 
     Attributes:
-        value: the mean, in records.
+        records: the mean.
 
     Example:
         >>> count = NoisyCount(sigma=10 * COUNT_STEPS)
-        >>> count.add([100 * COUNT_STEPS])
-        >>> count.value
+        >>> count.add([[100 * COUNT_STEPS]])
+        >>> count.records
         100.0
     """
 
     def __init__(self, sigma: float) -> None:
         self._sigma = sigma / COUNT_STEPS
         self._total, self._seen = 0.0, 0
-        self.value = max(1.0, _LEAST * self._sigma)
+        self.records = max(1.0, _LEAST * self._sigma)
 
-    def add(self, noisy: npt.ArrayLike) -> None:
-        """Take in one noisy count, in grid steps, shape (1,)."""
-        self._total += float(np.asarray(noisy, dtype=np.float64)[0]) / COUNT_STEPS
+    def add(self, noisy: Sequence[npt.ArrayLike]) -> None:
+        """Take in one noisy count, in grid steps: a list of one array of shape (1,)."""
+        self._total += float(np.asarray(noisy[0], dtype=np.float64)[0]) / COUNT_STEPS
         self._seen += 1
         least = max(1.0, _LEAST * self._sigma / self._seen**0.5)
-        self.value = max(least, self._total / self._seen)
+        self.records = max(least, self._total / self._seen)

@@ -19,7 +19,7 @@ from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Scope
 from reticent.mechanisms import NoisySums, SumBlock, SumSession
-from reticent.noise import Sampler, SeededSampler, release_sampler
+from reticent.noise import Sampler, SecureSampler, SeededSampler
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.release.fits import DataUse, use_of
 from reticent.release.paying import Price, paid, receipt_of
@@ -79,7 +79,6 @@ class ReleasedModel(VoteEstimator):
         persons: Sequence[Any] | None = None,
         ledger: Ledger | None = None,
         scope: Scope | None = None,
-        sampler: str = "exact",
     ) -> Self:
         """Charge the whole total, then release the model, with noise from the operating system.
 
@@ -93,16 +92,13 @@ class ReleasedModel(VoteEstimator):
             persons: one name per record, equal for those of one person, who is then protected as a
                 whole, or None where no person has two.
             ledger, scope: ledger and scope that the total is booked in, both or neither.
-            sampler: "exact" or "opendp", as docs/noise.md explains.
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName: nothing is charged.
             BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: the errors of
                 ``Ledger.reserve``.
         """
-        return self._fit(
-            X, y, public_X, public_y, persons, release_sampler(sampler), 1.0, ledger, scope
-        )
+        return self._fit(X, y, public_X, public_y, persons, SecureSampler(), 1.0, ledger, scope)
 
     def simulate_fit(
         self,
@@ -177,7 +173,7 @@ class ReleasedModel(VoteEstimator):
         fresh = copy(self)
         public_X, public_y = given.get("public_X"), given.get("public_y")
         voters, public = fresh._ready(X, y, public_X, public_y, given.get("persons"))
-        sampler = release_sampler("exact")
+        sampler = SecureSampler()
         receipt = receipt_of(fresh._price(), sampler, None)
         while True:
             one = copy(fresh)  # shallow, as in ``simulate_fits``

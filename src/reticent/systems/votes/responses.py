@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,58 +24,6 @@ from reticent.systems.votes.voters import Voters
 _SQRT_2 = math.nextafter(math.sqrt(2.0), 2.0)
 
 RESPONSES = ("auto", "gaussian", "stability")
-
-
-class Response(Protocol):
-    """How weights of records become an answer."""
-
-    @property
-    def name(self) -> str:
-        """In words."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Cost of all answers together."""
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """The same as one charge."""
-
-    def describe(self) -> str:
-        """The noise, in one phrase."""
-
-    @property
-    def spread(self) -> float:
-        """The standard deviation, in votes, of the noise between two labels, or about that."""
-
-    def sums(self, voters: Voters, weights: Array, ballots: Array) -> Array:
-        """Exact sums by label, shape (q, classes), whole numbers; private. Those of different
-        units add up.
-
-        Args:
-            voters, weights, ballots: of ``label_sums``. A record's largest and least product
-                differ by at most ``VOTE``; and less their mean they are no longer than a whole
-                vote for one label.
-        """
-
-    def moved(self, *, persons: bool) -> float:
-        """How far one unit, a record or a person, moves the sums of two labels apart at most."""
-
-    def opening(self, votes: Array) -> Array:
-        """What public votes add to the sums, whole numbers.
-
-        Args:
-            votes: shape (q, classes), whole numbers in steps of 1 / ``VOTE``.
-        """
-
-    def scores(self, sums: Array, *, sampler: Sampler, noise_scale: float) -> Array:
-        """What is released, shape (q, classes): its largest entry is the answer.
-
-        Args:
-            sums: of all records, from ``sums``.
-            sampler: source of randomness.
-            noise_scale: 1 in a release.
-        """
 
 
 def response_of(
@@ -136,34 +84,50 @@ class GaussianResponse:
 
     @property
     def guarantee(self) -> Guarantee:
-        """See ``Response``."""
+        """The cost of all answers together."""
         return self.mechanism.guarantee
 
     @property
     def event(self) -> PrivacyEvent:
-        """See ``Response``."""
+        """The same as one charge."""
         return self.mechanism.event
 
     def describe(self) -> str:
-        """See ``Response``."""
+        """Describe the noise in one phrase."""
         return f"noise of {self._votes(self.mechanism.sigmas[0]):.4g} votes in every count"
 
     @property
     def spread(self) -> float:
-        """See ``Response``."""
+        """The standard deviation, in votes, of the noise between two labels, or about that."""
         return math.sqrt(2.0) * float(self._votes(self.mechanism.sigmas[0]))
 
     def moved(self, *, persons: bool) -> float:
-        """See ``Response``: a person's part is cut to a length alone."""
+        """Return how far one unit moves the sums of two labels apart at most.
+
+        A unit is a record, or a person, whose part is cut to a length alone.
+        """
         classes = self.mechanism.blocks[0].width
         return VOTE * (_SQRT_2 * centred_length(classes) if persons else classes)
 
     def opening(self, votes: Array) -> Array:
-        """See ``Response``."""
+        """Return what public votes add to the sums, whole numbers.
+
+        Args:
+            votes: shape (q, classes), whole numbers in steps of 1 / ``VOTE``.
+        """
         return _centred(votes)
 
     def sums(self, voters: Voters, weights: Array, ballots: Array) -> Array:
-        """See ``Response``: every unit's part has an l2 norm of at most VOTE sqrt(K (K - 1))."""
+        """Return exact sums by label, shape (q, classes), whole numbers. Private.
+
+        Those of different units add up. Every unit's part has an l2 norm of at most VOTE
+        sqrt(K (K - 1)).
+
+        Args:
+            voters, weights, ballots: arguments of ``label_sums``. A record's largest and least
+                product differ by at most ``VOTE``. Less their mean they are no longer than a whole
+                vote for one label.
+        """
         classes = self.mechanism.blocks[0].width
         if voters.starts is None:
             return _centred(label_sums(voters, weights, ballots))
@@ -172,7 +136,15 @@ class GaussianResponse:
         return np.asarray(flat.reshape(parts.shape).sum(axis=0))
 
     def scores(self, sums: Array, *, sampler: Sampler, noise_scale: float) -> Array:
-        """See ``Response``: noisy votes in records, less their mean."""
+        """Return noisy votes in records, less their mean, shape (q, classes).
+
+        The largest entry of what is released is the answer.
+
+        Args:
+            sums: exact sums of all records.
+            sampler: source of randomness.
+            noise_scale: 1 in a release.
+        """
         noisy = self.mechanism.noisy_rows(sums, sampler=sampler, noise_scale=noise_scale)
         votes = self._votes(noisy)
         return np.asarray(votes - votes.mean(axis=1, keepdims=True))
@@ -218,34 +190,34 @@ class MarginResponse:
 
     @property
     def guarantee(self) -> Guarantee:
-        """See ``Response``."""
+        """As ``GaussianResponse`` has it."""
         delta = self.delta if self.answers > 1 else 0.0
         return Guarantee(self.epsilon, delta, self.adjacency)
 
     @property
     def event(self) -> PrivacyEvent:
-        """See ``Response``."""
+        """As ``GaussianResponse`` has it."""
         return PrivacyEvent(self._response.name, self.guarantee)
 
     def describe(self) -> str:
-        """See ``Response``."""
+        """As ``GaussianResponse`` has it."""
         return f"epsilon {self.per_answer:.4g} an answer"
 
     @property
     def spread(self) -> float:
-        """See ``Response``: that of a logistic variable, whose tail the response has."""
+        """The spread: that of a logistic variable, whose tail the response has."""
         return math.pi / (math.sqrt(3.0) * self.per_answer)
 
     def moved(self, *, persons: bool) -> float:
-        """See ``Response``."""
+        """As ``GaussianResponse`` has it."""
         return VOTE
 
     def opening(self, votes: Array) -> Array:
-        """See ``Response``."""
+        """As ``GaussianResponse`` has it."""
         return votes
 
     def sums(self, voters: Voters, weights: Array, ballots: Array) -> Array:
-        """See ``Response``: every unit moves the difference of two labels by at most VOTE."""
+        """Return sums of which every unit moves the difference of two labels by at most VOTE."""
         if voters.starts is None:
             return label_sums(voters, weights, ballots)
         parts = person_label_sums(voters, weights, ballots)
@@ -259,7 +231,7 @@ class MarginResponse:
         return outlasted(sums, VOTE * (2.0 if isinstance(self.adjacency, Replace) else 1.0))
 
     def scores(self, sums: Array, *, sampler: Sampler, noise_scale: float) -> Array:
-        """See ``Response``: 1 for the answer, 0 for all others."""
+        """Return 1 for the answer, 0 for all others."""
         response = self._response
         if noise_scale != 1:
             if not sampler.seeded:
@@ -274,6 +246,10 @@ class MarginResponse:
         found = np.zeros(sums.shape)
         found[np.arange(len(labels)), labels] = 1.0
         return found
+
+
+Response = GaussianResponse | MarginResponse
+"""From weights of records to an answer."""
 
 
 def outlasted(sums: Array, moved: float) -> Integers:

@@ -246,7 +246,7 @@ class StartedModel(LinearModel):
         """Return what takes in noisy counts, or None where there are none."""
         if not self._count_blocks():
             return None
-        return _Counter(session.sigmas[-1])
+        return NoisyCount(session.sigmas[-1])
 
     def _counts(self, voting: Voters) -> list[Array]:
         """Return what the blocks of counts get of some records, in ``COUNT_STEPS``."""
@@ -291,20 +291,6 @@ class StartedModel(LinearModel):
             *start_details(self.space_),
             ("records, for the curvature of public rows", stated),
         )
-
-
-class _Counter:
-    """The number of records, from noisy counts."""
-
-    def __init__(self, sigma: float) -> None:
-        self._count = NoisyCount(sigma)
-
-    @property
-    def records(self) -> float:
-        return self._count.value
-
-    def add(self, noisy: Sequence[Array]) -> None:
-        self._count.add(noisy[0])
 
 
 def steadied(rows: Array) -> Array:

@@ -10,10 +10,13 @@ from reticent.training.label_tables.optimal import (
     optimal_table,
 )
 from reticent.training.label_tables.repair import repaired, whole_table
+from reticent.training.label_tables.weights import cell_centres, cell_weights
 
 __all__ = [
     "ExactTable",
     "OptimalTable",
+    "cell_centres",
+    "cell_weights",
     "exact_graph_table",
     "exact_table",
     "optimal_table",
