@@ -1,4 +1,4 @@
-"""A space is its map: equal maps share a budget, different ones do not, whatever they are called."""
+"""A space is its map: equal maps share a budget, others do not, whatever they are called."""
 
 from __future__ import annotations
 
