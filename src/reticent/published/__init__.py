@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from reticent.published.posthoc_encoder import PublishedPosthocEncoder
     from reticent.published.power import PublishedPowerEncoder
     from reticent.published.power_network import PowerConfig
-    from reticent.published.private_knn import PublishedPrivateKNN, asymptotic_total
+    from reticent.published.private_knn import (
+        PublishedPrivateKNN,
+        asymptotic_total,
+        data_dependent_label_rdp,
+        data_dependent_screening_rdp,
+    )
     from reticent.published.research import AsPrinted, PublishedSystem, load_research
 else:
     from reticent.core.lazy import lazy_names
@@ -47,6 +52,8 @@ __all__ = [
     "SmoothCauchy",
     "Switches",
     "asymptotic_total",
+    "data_dependent_label_rdp",
+    "data_dependent_screening_rdp",
     "load_research",
     "published_vote_distances",
 ]

@@ -1,4 +1,7 @@
-"""Private-kNN as printed, and its asymptotic theorem."""
+"""Private-kNN as printed, its asymptotic theorem, and a diagnostic for whoever may see the private
+data: the cost that the votes that really occurred would have had. It is private itself, so no
+guarantee, card, event or ledger takes it.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 from sklearn.base import ClassifierMixin
 from typing_extensions import override
 
 from reticent.accounting import PrivateKnnSteps, private_knn_total
+from reticent.accounting.screening import ScreeningDpEvent, largest_divergence, screening_pairs
 from reticent.core.arrays import Array, Arrays, Integers
-from reticent.core.checks import probability
+from reticent.core.checks import finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import AddRemove, Adjacency
 from reticent.core.settings import a_part, learned, with_settings
@@ -26,6 +31,110 @@ from reticent.systems.features import Features
 from reticent.systems.private_knn.classifier import PrivateKNNClassifier
 from reticent.systems.private_knn.plan import KnnNoise, Neighbours
 from reticent.systems.record_labels import Classes
+
+
+def data_dependent_label_rdp(
+    votes: npt.ArrayLike, orders: npt.ArrayLike, *, sigma: float, private: bool
+) -> Array:
+    """Return the Rényi divergence of a noisy label at these very votes, without sampling. *Private:
+    never to be published.*
+
+    Args:
+        votes: the votes of one query, shape (classes,), not negative.
+        orders: shape (k,), each above 1.
+        sigma: Gaussian noise of every vote.
+        private: True, by which the caller states that the result stays with those who may see the
+            data.
+
+    Returns:
+        Shape (k,), never above the cost orders / sigma**2 that holds for all data.
+
+    Raises:
+        InvalidParameter: ``private`` is not True, or another parameter is out of its range.
+        InvalidInput: votes of another shape or negative.
+
+    Edge cases: it is not offered on a subsample. The divergence at the sample that happened to be
+    drawn is not the one at other samples.
+
+    Example:
+        >>> cost = data_dependent_label_rdp([280, 10, 5, 3, 2], [2.0], sigma=40.0, private=True)
+        >>> bool(cost[0] < 2.0 / 40.0**2)
+        True
+
+    References:
+        - Papernot et al. (2018), "Scalable private learning with PATE", arXiv:1802.08908, theorem 6
+          with the orders of proposition 10.
+
+    See Also:
+        reticent.accounting.private_knn_total: the total that holds for all data.
+    """
+    counts = _votes(votes, private)
+    sigma = positive(sigma, name="sigma")
+    alphas = np.atleast_1d(np.asarray(orders, dtype=np.float64))
+    cost = alphas / sigma**2
+    # A bound on the probability that noise makes another class win than the one with most votes.
+    ranked = np.sort(counts)
+    losses = special.log_ndtr(-(ranked[-1] - ranked[:-1]) / (math.sqrt(2) * sigma))
+    log_q = float(min(special.logsumexp(losses), math.log1p(-1 / counts.size)))
+    second = sigma * math.sqrt(-log_q)
+    if second <= 1:
+        return cost
+    first = second + 1
+    room = (second - 1) * second / sigma**2 - second * (
+        math.log1p(1 / (first - 1)) + math.log1p(1 / (second - 1))
+    )
+    if log_q > room or -log_q <= second / sigma**2:
+        return cost
+    log_right = math.log(-math.expm1(log_q))
+    usual = log_right - math.log(-math.expm1((log_q + second / sigma**2) * (1 - 1 / second)))
+    unusual = first / sigma**2 - log_q / (first - 1)
+    better = np.logaddexp(log_right + (alphas - 1) * usual, log_q + (alphas - 1) * unusual) / (
+        alphas - 1
+    )
+    return np.where(alphas < first, np.minimum(cost, better), cost)
+
+
+def data_dependent_screening_rdp(
+    votes: npt.ArrayLike, orders: npt.ArrayLike, *, threshold: float, sigma: float, private: bool
+) -> Array:
+    """Return the Rényi divergence of a screening bit at these very votes, without sampling.
+    *Private: never to be published.*
+
+    Args:
+        votes, orders, private: as for ``data_dependent_label_rdp``, with whole votes. Errors too.
+        threshold: votes that the noisy largest vote must reach.
+        sigma: Gaussian noise of the largest vote.
+
+    Returns:
+        Shape (k,), the larger divergence of the bit from that at a largest vote of one more or one
+        less.
+
+    References:
+        - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
+          computer vision", doi:10.1109/CVPR42600.2020.01187, appendix E.
+    """
+    most = round(float(_votes(votes, private).max()))
+    alphas = np.atleast_1d(np.asarray(orders, dtype=np.float64))
+    costs = []
+    for lower in range(max(most - 1, 0), most + 1):
+        # The pairs of two neighbouring counts are (lower, higher) and then (higher, lower).
+        event = ScreeningDpEvent(lower, lower + 1, threshold, sigma)
+        base, other = screening_pairs(event, sampling_probability=1.0)
+        kept = slice(1) if lower == most else slice(1, 2)
+        costs.append(largest_divergence(base[:, kept], other[:, kept], alphas))
+    return np.asarray(np.max(costs, axis=0))
+
+
+def _votes(votes: npt.ArrayLike, private: bool) -> Array:
+    if private is not True:
+        raise InvalidParameter(
+            f"private={private!r}: expected True, by which you state that this number, which "
+            "depends on private data, is not published, booked or put on a card"
+        )
+    counts = finite_array(votes, name="votes", ndim=1)
+    if counts.size < 2 or counts.min() < 0:
+        raise InvalidInput("votes: expected at least two classes and no negative number")
+    return counts
 
 
 @dataclass(frozen=True, kw_only=True)
