@@ -8,7 +8,6 @@ import math
 from typing import Any, Self
 
 from reticent.accounting.accountants import Accountant, RdpAccountant
-from reticent.accounting.conversion import checked_epsilon
 from reticent.accounting.dominating_pairs import (
     screening_loss_distribution,
     votes_loss_distribution,
@@ -101,11 +100,6 @@ class PldAccountant(Accountant):
         delta = probability(delta, name="delta")
         found = float(self._distribution().get_epsilon_for_delta(delta))
         return min(found, self._renyi().epsilon(delta=delta))
-
-    def delta(self, *, epsilon: float) -> float:
-        """Return the total delta, as ``Accountant.delta``."""
-        found = float(self._distribution().get_delta_for_epsilon(checked_epsilon(epsilon)))
-        return min(found, self._renyi().delta(epsilon=epsilon))
 
     def _renyi(self) -> RdpAccountant:
         """Return the same events counted by Rényi divergences."""
