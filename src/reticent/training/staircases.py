@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -29,14 +29,15 @@ _USED = 1e-11
 _GAIN = 1e-6
 _COLUMNS = 400  # that the program goes on with, those of the best reduced costs
 _RANDOM = 60
+_ADDED = 400  # columns in a round, of all that there are
 _TURNS = 8
 _ROUNDS = 80
 _FLIPPED = 4
 _DEEP = 24
 _TINY_GAIN = 1e-9
 _CLOSE = 2e-5  # of the worth: no further columns are made
-_PATIENCE = 10  # rounds in which the worth has to rise by _SLOW of itself
-_SLOW = 5e-4
+_PATIENCE = 6  # rounds in which the worth has to rise by _SLOW of itself
+_SLOW = 1e-3
 _NEAR = 1e-3  # of all mass that a ball's first guess leaves to chance
 
 
@@ -215,6 +216,15 @@ class _Solved:
     crowd_price: float
     worth: float
 
+    def midway(self, other: _Solved) -> _Solved:
+        """Return prices between these and others: those of one program leap about."""
+        return replace(
+            self,
+            node_prices=(self.node_prices + other.node_prices) / 2,
+            target_prices=(self.target_prices + other.target_prices) / 2,
+            crowd_price=(self.crowd_price + other.crowd_price) / 2,
+        )
+
 
 def best_channel(
     targets: Sequence[Target],
@@ -253,6 +263,8 @@ def best_channel(
           arXiv:1407.1338, theorems 2 and 4.
         - Gilmore and Gomory (1961), "A linear programming approach to the cutting-stock problem",
           doi:10.1287/opre.9.6.849, columns priced by duals.
+        - Wentges (1997), "Weighted Dantzig-Wolfe decomposition for linear mixed-integer
+          programming", doi:10.1016/S0969-6016(97)00001-4, means of duals.
 
     Example:
         >>> label = Top(np.eye(2) / 2)
@@ -266,22 +278,28 @@ def best_channel(
     low, random = math.exp(-min(epsilon, LARGEST_EPSILON)), np.random.default_rng(seed)
     # every node alone, and one answer for all, which tells nothing and so meets every cap
     always = np.vstack([np.eye(nodes, dtype=bool), np.ones((1, nodes), dtype=bool)])
-    worths = [1.0 / own for own in whole] if whole is not None else list(weights or ())
-    first = [_balls(targets, worths, nodes), *[_raised(start, low) for start in starts]]
-    sets = _proper(np.concatenate([always, *first]))
-    solved, gap = _solved(targets, sets, low, weights, whole, crowd), math.inf
-    reached = [solved.worth]
+    pull = [1.0 / own for own in whole] if whole is not None else list(weights or ())
+    first = [_balls(targets, pull, nodes), *[_raised(start, low) for start in starts]]
+    nothing = np.empty((0, len(targets)))
+    sets, worths = _grown(targets, always[:0], nothing, np.concatenate([always, *first]), low)
+    solved, gap = _solved(worths, sets, low, weights, whole, crowd), math.inf
+    reached, asked = [solved.worth], solved
     for _ in range(_ROUNDS):
         used = np.flatnonzero(solved.weights > _USED)
-        new, gap = _priced(targets, solved, sets[used], low, crowd, random)
+        new, gap = _priced(targets, asked, sets[used], low, crowd, random)
         if not len(new) or gap * solved.weights.sum() <= _CLOSE * abs(solved.worth):
-            break
+            if asked is solved:
+                break
+            asked = solved  # nothing is to be had at the mean of prices
+            continue
         if len(sets) > _COLUMNS:
-            costs = _gains(targets, solved, sets, low, crowd)
-            costs[used] = math.inf
-            sets = sets[np.argsort(-costs, kind="stable")[:_COLUMNS]]
-        sets = _proper(np.concatenate([sets, always, new]))
-        solved = _solved(targets, sets, low, weights, whole, crowd)
+            costs = _gains(worths, solved, sets, low, crowd)
+            costs[: len(always)] = costs[used] = math.inf
+            kept = np.argsort(-costs, kind="stable")[:_COLUMNS]
+            sets, worths = sets[kept], worths[kept]
+        sets, worths = _grown(targets, sets, worths, new, low)
+        before, solved = asked, _solved(worths, sets, low, weights, whole, crowd)
+        asked = solved.midway(before)
         reached.append(solved.worth)
         if len(reached) > _PATIENCE and (
             reached[-1] - reached[-1 - _PATIENCE] <= _SLOW * abs(reached[-1])
@@ -302,7 +320,7 @@ def best_alone(
 
     Where a label is one of two, a column is worth what two numbers say, its masses of either label.
     So every column is raised on nodes that are consecutive in the order of the label's share. One
-    program over these columns is all.
+    program over these columns is all, to which those that would gain are added.
 
     Args:
         target: the worth of columns.
@@ -321,8 +339,14 @@ def best_alone(
     sets = np.zeros((len(first), nodes), dtype=bool)
     sets[:, order] = (first[:, None] <= places) & (places <= last[:, None])
     low = math.exp(-min(epsilon, LARGEST_EPSILON))
-    solved = _solved([target], sets, low, [1.0], None, None)
-    return _table(sets, solved.weights, low)
+    worths = _worths([target], np.where(sets, 1.0, low))
+    chosen = (first == last) | (first == 0) | (last == nodes - 1)
+    while True:
+        solved = _solved(worths[chosen], sets[chosen], low, [1.0], None, None)
+        gains = np.where(chosen, 0.0, _gains(worths, solved, sets, low, None))
+        if gains.max() <= _TINY_GAIN:
+            return _table(sets[chosen], solved.weights, low)
+        chosen[np.argsort(-gains)[:_ADDED]] |= np.sort(-gains)[:_ADDED] < -_TINY_GAIN
 
 
 def label_joint(target: Target) -> Array | None:
@@ -360,9 +384,18 @@ def _table(sets: Booleans, weights: Array, low: float) -> Array:
     return np.asarray(table / table.sum(axis=1, keepdims=True))
 
 
-def _proper(sets: Booleans) -> Booleans:
-    found = np.unique(sets, axis=0)
-    return np.asarray(found[found.any(axis=1)])
+def _grown(
+    targets: Sequence[Target], sets: Booleans, worths: Array, new: Booleans, low: float
+) -> tuple[Booleans, Array]:
+    """Return sets and the worths of their columns, with those that are new after those that are
+    known.
+    """
+    both = np.concatenate([sets, new])
+    first = np.sort(np.unique(both, axis=0, return_index=True)[1])
+    more = both[first[first >= len(sets)]]
+    more = more[more.any(axis=1)]
+    found = _worths(targets, np.where(more, 1.0, low))
+    return np.concatenate([sets, more]), np.concatenate([worths, found])
 
 
 def _worths(targets: Sequence[Target], columns: Array) -> Array:
@@ -371,7 +404,7 @@ def _worths(targets: Sequence[Target], columns: Array) -> Array:
 
 
 def _solved(
-    targets: Sequence[Target],
+    worths: Array,
     sets: Booleans,
     low: float,
     weights: Sequence[float] | None,
@@ -381,7 +414,7 @@ def _solved(
     from scipy.optimize import linprog
 
     columns = np.where(sets, 1.0, low)
-    worths, capped = _worths(targets, columns), crowd is not None and crowd.most is not None
+    capped = crowd is not None and crowd.most is not None
     rows, ends = [], []
     equal, costs = columns.T, -worths @ np.asarray(weights if weights is not None else whole)
     if whole is not None:  # one more variable: the least share
@@ -401,6 +434,7 @@ def _solved(
         b_ub=ends or None,
         bounds=(0, None),
         method="highs-ds",
+        options={"presolve": False},
     )
     if found.x is None or found.fun is None or not found.success:
         raise CalibrationFailed(
@@ -408,7 +442,7 @@ def _solved(
             "raise the cap, or report the epsilon and number of nodes"
         )
     prices = -np.asarray(found.ineqlin.marginals)
-    shared = len(targets) if whole is not None else 0
+    shared = worths.shape[1] if whole is not None else 0
     return _Solved(
         weights=found.x[: len(columns)],
         node_prices=-np.asarray(found.eqlin.marginals),
@@ -419,11 +453,11 @@ def _solved(
 
 
 def _gains(
-    targets: Sequence[Target], solved: _Solved, sets: Booleans, low: float, crowd: Crowd | None
+    worths: Array, solved: _Solved, sets: Booleans, low: float, crowd: Crowd | None
 ) -> Array:
     """Return the amount by which each column would raise the objective, per unit of its weight."""
     columns = np.where(sets, 1.0, low)
-    found = _worths(targets, columns) @ solved.target_prices - columns @ solved.node_prices
+    found = worths @ solved.target_prices - columns @ solved.node_prices
     if solved.crowd_price and crowd is not None:
         found -= solved.crowd_price * crowd.guesses(sets, low)
     return np.asarray(found)
@@ -443,25 +477,36 @@ def _priced(
     nodes = used.shape[1]
 
     def gains(sets: Booleans) -> Array:
-        return _gains(targets, solved, sets, low, crowd)
+        worths = _worths(targets, np.where(sets, 1.0, low))
+        return _gains(worths, solved, sets, low, crowd)
 
-    def thresholded(sets: Booleans) -> Booleans:
+    def priced(sets: Booleans) -> tuple[Array, Booleans]:
+        """Gains of columns, and the sets where their tangents rise.
+
+        Worths are homogeneous: that of a column is its product with the tangent.
+        """
         columns = np.where(sets, 1.0, low)
         slope = np.zeros(columns.shape) - solved.node_prices
         for target, price in zip(targets, solved.target_prices, strict=True):
             slope += price * target.gradient(columns)
+        found = (slope * columns).sum(axis=1)
         if solved.crowd_price and crowd is not None:
+            found -= solved.crowd_price * crowd.guesses(sets, low)
             slope -= solved.crowd_price * crowd.slope(sets, low)
-        return np.asarray(slope > 0)
+        return found, np.asarray(slope > 0)
 
     flipped = used ^ (random.random(used.shape) < 2.0 / nodes)
     drawn = random.random((_RANDOM, nodes)) < random.random((_RANDOM, 1))
-    tried = np.concatenate([used, flipped, drawn])
-    best, most = tried, gains(tried)
-    for _ in range(_TURNS):
-        tried = thresholded(tried)
-        found = gains(tried)
-        best, most = np.where((found > most)[:, None], tried, best), np.maximum(found, most)
+    best = np.concatenate([used, flipped, drawn])
+    most, tried, moving = np.full(len(best), -math.inf), best.copy(), np.arange(len(best))
+    for _ in range(_TURNS + 1):
+        found, after = priced(tried[moving])
+        rise = found > most[moving]
+        best[moving[rise]], most[moving[rise]] = tried[moving[rise]], found[rise]
+        moving, after = (kept[(after != tried[moving]).any(axis=1)] for kept in (moving, after))
+        if not len(moving):
+            break
+        tried[moving] = after
     flips = np.eye(nodes, dtype=bool)
     for place in np.argsort(-most)[:_FLIPPED]:
         near = best[place] ^ flips
