@@ -48,8 +48,6 @@ class Accountant(ABC):
         reticent.ledger.Ledger: for events that are chosen adaptively.
     """
 
-    name: str
-
     def __init__(self, adjacency: Adjacency) -> None:
         self.adjacency = adjacency
         self._counted: dict[Cost, int] = {}
@@ -122,8 +120,6 @@ class RdpAccountant(Accountant):
         reticent.accounting.GaussianAccountant: exact, for Gaussian noise alone.
         reticent.accounting.PldAccountant: closer to exact.
     """
-
-    name = "RDP"
 
     def __init__(self, adjacency: Adjacency, orders: Sequence[float] | None = None) -> None:
         super().__init__(adjacency)

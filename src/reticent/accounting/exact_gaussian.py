@@ -113,8 +113,6 @@ class GaussianAccountant(Accountant):
         reticent.accounting.PldAccountant: any noise, close to exact.
     """
 
-    name = "Gaussian"
-
     def epsilon(self, *, delta: float) -> float:
         """Return the total epsilon, as ``Accountant.epsilon``."""
         delta = probability(delta, name="delta")

@@ -81,8 +81,6 @@ class PldAccountant(Accountant):
         reticent.accounting.GaussianAccountant: exact, for Gaussian noise alone.
     """
 
-    name = "PLD"
-
     def __init__(self, adjacency: Adjacency, interval: float | None = None) -> None:
         super().__init__(adjacency)
         self.interval = None if interval is None else positive(interval, name="interval")
