@@ -183,6 +183,14 @@ DOORS: tuple[Fault, ...] = (
         "values)",
     ),
     Fault(
+        "a row that the tree cannot take is forgotten by it",
+        "ledger/tree.py",
+        "self._root = self._put(1, self._root, self._put_there, 0)\n            self._put_there = {}",
+        "items, self._put_there = self._put_there, {}\n"
+        "            self._root = self._put(1, self._root, items, 0)",
+        ("service",),
+    ),
+    Fault(
         "no earlier commit of a reservation is looked for",
         "ledger/charging.py",
         "if page.tip.seq > ends[1] else {}",

@@ -12,10 +12,11 @@ import pytest
 
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
-from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
-from reticent.ledger import Ledger
+from reticent.core.errors import BudgetExceeded, CorruptLedger, InvalidInput, LedgerUnavailable
+from reticent.ledger import Ledger, tree
 from reticent.ledger.chain import Page
 from reticent.ledger.charging import charge_one
+from reticent.service.keys import KeyStore
 from reticent.service.writer import GroupWriter
 
 EVENT = PrivacyEvent("test", Guarantee(0.1, 0.0, AddRemove()))
@@ -81,6 +82,26 @@ def test_a_work_that_refuses_after_it_wrote_undoes_all(ledger: Ledger) -> None:
         ledger.post_together([charge(ledger).work, late])
     assert ledger.anchor() == before
     assert ledger.report().budgets[0].spent_epsilon == 0
+
+
+def test_a_row_that_the_tree_cannot_take_undoes_all(ledger: Ledger) -> None:
+    ledger.reserve(Scope("p", "s"), EVENT, answers=1)
+    before = ledger.anchor()
+    with ledger.store.write() as connection:
+        connection.exec_driver_sql("UPDATE nodes SET content = substr(content, 2)")
+
+    def forgetful(page: Page) -> Any:
+        return charge(ledger).work(page, lambda _: tree._known.clear())  # its row is written
+
+    with pytest.raises(CorruptLedger):
+        ledger.post_together([forgetful])
+    with pytest.raises(CorruptLedger):
+        KeyStore(ledger).create("p", bundles=["*"], subjects=["s"])
+    with ledger.store.read() as connection:
+        read = connection.exec_driver_sql
+        assert read("SELECT spent_epsilon FROM budgets").scalar() == 100_000
+        assert read("SELECT count(*) FROM api_keys").scalar() == 0
+    assert ledger.anchor() == before
 
 
 def test_a_transaction_that_fails_fails_for_all_that_are_in_it(ledger: Ledger) -> None:

@@ -134,8 +134,8 @@ class Tree:
             CorruptLedger: a node is missing or is not the one that the chain knows.
         """
         if self._put_there:
-            items, self._put_there = self._put_there, {}
-            self._root = self._put(1, self._root, items, 0)
+            self._root = self._put(1, self._root, self._put_there, 0)
+            self._put_there = {}  # only now: a row that the tree cannot take undoes all
         return self._root
 
     def find(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:

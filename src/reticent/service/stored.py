@@ -19,10 +19,9 @@ def find(page: Page, principal: str, idempotency_key: str) -> Values | None:
     Raises:
         CorruptLedger: it was added, changed or removed by other means than this library.
     """
-    known = page.tree.find([ANSWERS.key(principal, idempotency_key)])
-    for digest in known.values():
-        if digest in _charged:
-            return _charged[digest]
+    for digest in page.tree.find([ANSWERS.key(principal, idempotency_key)]).values():
+        if (known := _charged.get(digest)) is not None:  # another thread may empty it
+            return known
     rows = _ROW.rows(page.connection, principal, idempotency_key)
     found: Values | None = rows[0] if rows else None
     page.tree.check(ANSWERS, ANSWERS.key(principal, idempotency_key), found)
