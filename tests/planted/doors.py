@@ -185,7 +185,8 @@ DOORS: tuple[Fault, ...] = (
     Fault(
         "a row that the tree cannot take is forgotten by it",
         "ledger/tree.py",
-        "self._root = self._put(1, self._root, self._put_there, 0)\n            self._put_there = {}",
+        "self._root = self._put(1, self._root, self._put_there, 0)\n"
+        "            self._put_there = {}",
         "items, self._put_there = self._put_there, {}\n"
         "            self._root = self._put(1, self._root, items, 0)",
         ("service",),
