@@ -79,7 +79,7 @@ ALL = (
         "neighbours",
         "scikit-learn, FAISS",
         "--queries 2048",
-        "--queries 32 --peer-queries 1 --records 10000",
+        "--queries 32 --peer-queries 1 --records 10000 --fitted 10000",
     ),
     _benchmark(
         "shards",
@@ -120,6 +120,9 @@ ALL = (
     ),
     _benchmark("certified", "plain training", "", "--records 100 --distances 3"),
     _benchmark("gradients", "Opacus", "", "--records 900 --seeds 1 --settings 1"),
+    _benchmark(
+        "essentials", "the bare arithmetic", "", "--rows 10000 --pairs 20 --runs 1", "processes"
+    ),
     _benchmark("jobs", "one worker", "", "--records 60 --rows 600 --runs 1", "processes"),
     _benchmark("power", "", "50000", "2000", "data"),
     _benchmark("runtimes", "", "", "samplers"),

@@ -27,9 +27,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from figures import Figure, processor_seconds
-from ledger import bare_pairs_per_second, pairs_per_second
 from threadpoolctl import threadpool_limits
 
+from ledger import bare_pairs_per_second, pairs_per_second
 from reticent import (
     Ledger,
     NoisyGradientClassifier,
@@ -46,6 +46,7 @@ from reticent.tables import Categorical, Numeric, adult_schema
 Array = npt.NDArray[np.float64]
 
 KNN_FEATURES, FEATURES, CLASSES, STEPS = 64, 50, 10, 20
+AT_ONCE = 4096
 ASKED = {"a charge": 0.25}
 
 
@@ -87,13 +88,15 @@ def release(rows: int) -> tuple[Callable[[], object], Callable[[], object]]:
             0.5**0.5,
             schema.dimension,
         )
-        scores = model.scores(given)[:, 0]
-        share = 1.0 / (1.0 + np.exp(-scores))
-        nodes = np.argmax(
-            (1.0 - share)[:, None] * query.logs[:, 0] + share[:, None] * query.logs[:, 1], axis=1
-        )
+        share = 1.0 / (1.0 + np.exp(-model.scores(given)[:, 0]))
         coins = np.frombuffer(os.urandom(4 * rows), dtype=np.uint32)
-        return np.eye(channel.classes)[(coins >= cuts[:, nodes]).sum(axis=0)]
+        told = np.zeros(rows, dtype=np.int64)
+        for start in range(0, rows, AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            worth = query.logs[:, :1] + (query.logs[:, 1:] - query.logs[:, :1]) * share[some]
+            for cut in cuts[:, worth.argmax(axis=0)]:
+                told[some] += coins[some] >= cut
+        return np.eye(channel.classes)[told]
 
     return lambda: encoder.release(table), bare
 
@@ -112,14 +115,22 @@ def neighbours(rows: int) -> tuple[Callable[[], object], Callable[[], object]]:
     )
 
     def bare() -> object:
-        whole = np.rint(X * 40.0).astype(np.int16)
-        width = 2 * KNN_FEATURES + 8
-        records = np.concatenate([whole.view(np.uint8), y[:, None].view(np.uint8)], axis=1)
-        keys = records.view(f"V{width}").ravel().tolist()
-        digests = b"".join([hashlib.sha256(key).digest() for key in keys])
-        order = np.argsort(np.frombuffer(digests, dtype=">u8")[::4])
-        points = whole[order].astype(np.float32)
-        return np.ascontiguousarray(points.T), np.einsum("ij,ij->i", points, points), y[order]
+        whole = np.empty(X.shape, dtype=np.int16)
+        digests = []
+        for start in range(0, rows, AT_ONCE):
+            part = slice(start, start + AT_ONCE)
+            whole[part] = np.rint(X[part] * 40.0)
+            bits = [array[part].view(np.uint8) for array in (whole, y[:, None])]
+            keys = np.concatenate(bits, axis=1).view(f"V{2 * KNN_FEATURES + 8}").ravel().tolist()
+            digests.append(b"".join([hashlib.sha256(key).digest() for key in keys]))
+        order = np.argsort(np.frombuffer(b"".join(digests), dtype=">u8")[::4].astype(np.uint64))
+        columns = np.empty((KNN_FEATURES + 1, rows), dtype=np.float32)
+        for start in range(0, rows, AT_ONCE):
+            part = slice(start, start + AT_ONCE)
+            points = whole[order[part]].astype(np.float32)
+            columns[:-1, part] = points.T
+            np.einsum("ij,ij->i", points, points, out=columns[-1, part])
+        return columns, y[order]
 
     return lambda: model.fit(X, y), bare
 
@@ -144,13 +155,13 @@ def gradients(rows: int, kind: type[Any]) -> tuple[Callable[[], object], Callabl
         weights = np.zeros((points.shape[1], truth.shape[1]))
         for _ in range(STEPS):
             total = np.zeros_like(weights)
-            for start in range(0, rows, 4096):
-                some = points[start : start + 4096]
+            for start in range(0, rows, AT_ONCE):
+                some = points[start : start + AT_ONCE]
                 guess = some @ weights
                 if not squares:
                     guess = np.exp(guess - guess.max(axis=1, keepdims=True))
                     guess /= guess.sum(axis=1, keepdims=True)
-                guess -= truth[start : start + 4096]
+                guess -= truth[start : start + AT_ONCE]
                 length = np.sqrt(np.einsum("ij,ij->i", guess, guess))
                 guess *= np.minimum(1.0, 1.0 / np.maximum(length, 1e-300))[:, None]
                 total += some.T @ np.rint(guess * 2.0**13)
@@ -163,10 +174,11 @@ def gradients(rows: int, kind: type[Any]) -> tuple[Callable[[], object], Callabl
 def charges(pairs: int) -> tuple[float, float]:
     """Seconds of a reservation with its commit, and those of its SQL statements alone."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "ledger.db"
-        with Ledger(f"sqlite:///{path}") as ledger:
-            _, own = pairs_per_second(ledger, pairs)
-            bare = bare_pairs_per_second(ledger, path, "FULL", pairs)
+        path, twin = Path(folder) / "ledger.db", Path(folder) / "twin.db"
+        _, own = pairs_per_second(Ledger.create(path), pairs)
+        copy = Ledger.create(twin)
+        pairs_per_second(copy, 1)
+        bare = bare_pairs_per_second(copy, twin, "FULL", pairs)
     return 1.0 / own, 1.0 / bare
 
 

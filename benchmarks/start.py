@@ -20,6 +20,15 @@ from pathlib import Path
 from figures import Figure
 from streams import fitted, write
 
+from reticent import Guarantee, Ledger, Scope
+
+WORKER = (
+    "import tempfile; from pathlib import Path; from reticent.systems.cluster import *; "
+    "release_partition("
+    "Task(Path('{bundle}'), BOOKS), "
+    "Partition(Path('{folder}/row.parquet'), Path(tempfile.mkdtemp(dir='{folder}'))))"
+)
+
 STARTS = {
     "python -c pass": "pass",
     "import typer": "import typer",
@@ -32,11 +41,9 @@ STARTS = {
     "import torch": "import torch",
     "import PowerEncoder": "from reticent import PowerEncoder",
     "import PosthocEncoder": "from reticent import PosthocEncoder",
-    "a worker's first row": (
-        "import tempfile; from pathlib import Path; from reticent.systems.cluster import *; "
-        "release_partition("
-        "Task(Path('{bundle}'), None, None), "
-        "Partition(Path('{folder}/row.parquet'), Path(tempfile.mkdtemp(dir='{folder}'))))"
+    "a worker's first row": WORKER.replace("BOOKS", "None, None"),
+    "a worker's first row, in a ledger": WORKER.replace(
+        "BOOKS", "'{folder}/ledger.db', Scope(subject='s')"
     ),
 }
 """What runs, in a folder that has a bundle and a row."""
@@ -47,6 +54,7 @@ FIGURES = (
     ("import PowerEncoder", "import sklearn.base"),
     ("import PosthocEncoder", "import sklearn.base"),
     ("a worker's first row", "import sklearn.base"),
+    ("a worker's first row, in a ledger", "import sklearn.base"),
 )
 
 
@@ -72,7 +80,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     runs = parser.parse_args().runs
     with tempfile.TemporaryDirectory() as folder:
-        bundle = fitted("power").save(Path(folder) / "bundle")
+        encoder = fitted("power")
+        bundle = encoder.save(Path(folder) / "bundle")
+        everything = Guarantee(1e6, 0.1, encoder.query_.mechanism.adjacency)
+        Ledger.create(Path(folder) / "ledger.db").grant(Scope(subject="s"), everything)
         write(Path(folder) / "row.parquet", 1)
         found = {
             name: seconds(code.format(folder=folder, bundle=bundle), runs)

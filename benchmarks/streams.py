@@ -1,12 +1,14 @@
-"""Memory and rows a second of processor time, at three sizes: rows of a Parquet file through
-`release_stream`, and fits.
+"""Memory and rows a second of processor time of every front door, at three sizes: rows of a Parquet
+or a CSV file through `release_stream`, a frame, a service's body, and fits.
 
     python benchmarks/streams.py [--rows 10000000]
 
 The claim of streams is constant memory: the peak above the fitted model must not depend on the
-number of rows, and is below 1 GiB. The claim of fits is linear memory: the peak above their input,
-16 float64 numbers a row, by so many bytes a row. Everything runs in a process of its own, whose
-peak is its own.
+number of rows, and is below 1 GiB. The claim of all others is linear memory: the peak above model
+and input, by so many bytes a row. A frame is an Arrow table of four numbers and a word, a body is
+JSON of the same (``most_rows`` bounds it), and fits have 16 float64 numbers a row. Everything runs
+in a process of its own, whose peak is its own. Servers of a fleet: ``RETICENT_FLEET=100000 pytest
+--soak -s -k test_a_million_reports tests/fleet`` prints theirs.
 """
 
 from __future__ import annotations
@@ -19,11 +21,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from figures import Figure
 
@@ -36,15 +41,22 @@ from reticent import (
     PowerEncoder,
     PrivateKNNClassifier,
 )
+from reticent.service.bodies import answer_body
+from reticent.service.requests import Answers, parsed
 from reticent.systems import Features, Neighbours, VectorTraining
 from reticent.tables import Categorical, Numeric, TabularSchema
+from reticent.tables.frames import NamedRows
 
 NUMBERS = ["age", "weight", "height", "pulse"]
 WORDS = ("office", "field", "sea")
 SCHEMA = TabularSchema((*(Numeric(name, 0.0, 1.0) for name in NUMBERS), Categorical("work", WORDS)))
 BATCH = 2**20
 """Rows of a row group, as pyarrow writes them unless it is told otherwise."""
-STREAMS = ("power", "posthoc")
+STREAMS = ("power", "posthoc", "csv")
+WHOLE = ("frame", "body")
+ENDINGS = {"csv": "csv", "body": "json"}
+"""Those of files that are not Parquet."""
+
 FITS: dict[str, Callable[[int], Any]] = {
     "neighbours": lambda rows: PrivateKNNClassifier(
         epsilon=1.0,
@@ -61,20 +73,42 @@ FITS: dict[str, Callable[[int], Any]] = {
         epsilon=1.0, classes=(0, 1), k_max=2, training=ClippedDescent(epochs=1)
     ),
 }
-KINDS = (*STREAMS, *FITS)
+KINDS = (*STREAMS, *WHOLE, *FITS)
+SOURCES = {
+    **dict.fromkeys(STREAMS, "a Parquet file of "),
+    **{"csv": "a CSV file of ", "frame": "", "body": "a body of "},
+}
 
 
 def write(path: Path, rows: int) -> None:
-    """A Parquet file of ``rows`` rows, written batch by batch."""
+    """A Parquet file of ``rows`` rows, or CSV or JSON by its ending, written batch by batch."""
     random = np.random.default_rng(0)
     words = np.array(WORDS)
     schema = pa.schema([*((name, pa.float64()) for name in NUMBERS), ("work", pa.string())])
-    with pq.ParquetWriter(path, schema) as writer:
+    with ExitStack() as open_:
+        if path.suffix == ".json":
+            file = open_.enter_context(path.open("w"))
+            file.write('{"rows": [')
+        else:
+            kind = pc.CSVWriter if path.suffix == ".csv" else pq.ParquetWriter
+            writer = open_.enter_context(kind(path, schema))
         for start in range(0, rows, BATCH):
             size = min(BATCH, rows - start)
-            columns = {name: random.random(size) for name in NUMBERS}
+            columns = {name: random.random(size).round(6) for name in NUMBERS}
             columns["work"] = words[random.integers(0, 3, size)]
-            writer.write_table(pa.table(columns, schema=schema))
+            table = pa.table(columns, schema=schema)
+            if path.suffix == ".json":
+                lines = map(json.dumps, zip(*table.to_pydict().values(), strict=True))
+                file.write(("," if start else "") + ",".join(lines))
+            else:
+                writer.write_table(table)
+        if path.suffix == ".json":
+            file.write("]}")
+
+
+def read(kind: str, source: Path) -> Any:
+    """A body, or a frame."""
+    return source.read_bytes() if kind == "body" else pq.read_table(source)
 
 
 def fitted(kind: str) -> PowerEncoder | PosthocEncoder:
@@ -111,33 +145,51 @@ def fit(kind: str, rows: int) -> None:
     FITS[kind](rows).fit(X, (X[:, 0] > 0.5).astype(int), **more)
 
 
-def measure_fit(kind: str, rows: int) -> dict[str, float]:
-    """Peak memory above the input in MiB, and rows a second."""
-    fit(kind, 2000)  # what is loaded once
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.process_time()
-    fit(kind, rows)
-    seconds = time.process_time() - start
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    above = max(0.0, (after - before) / 1024 - rows / 2**13)  # of a small input nothing is seen
-    return {"rows": rows, "seconds": seconds, "mebibytes": above}
+def body(encoder: PowerEncoder, content: bytes) -> bytes:
+    """The answer to a request, as a service makes it."""
+    cells = np.array(parsed(content, Answers).rows, dtype=object)
+    found = encoder.release(NamedRows(cells, tuple(SCHEMA.column_names)))
+    return answer_body(found, "bundle", 64, request="", signed=lambda receipt: {})
+
+
+def released(kind: str, source: Path, output: Path, rows: int | None) -> int:
+    """Rows that were released from a file; the first thousand where ``rows`` is one."""
+    some = {} if rows is None else {"rows": rows}
+    ignore = ["work"] if kind == "posthoc" else []
+    stream = fitted_once(kind).release_stream(source, output, ignore=ignore, **some)
+    if rows is not None:
+        return len(next(stream))
+    return sum(map(len, stream))
+
+
+@cache
+def fitted_once(kind: str) -> PowerEncoder | PosthocEncoder:
+    """The encoder of a door."""
+    return fitted("posthoc" if kind == "posthoc" else "power")
 
 
 def measure(kind: str, source: Path, output: Path) -> dict[str, float]:
-    """Peak memory above the model in MiB, and rows a second."""
+    """Peak memory above model and input in MiB, and rows a second."""
+    rows, given = int(source.stem), 0
     if kind in FITS:
-        return measure_fit(kind, int(source.stem))
-    system = fitted(kind)
-    ignore = ["work"] if kind == "posthoc" else []
-    for _ in system.release_stream(source, output / "warm", rows=1000, ignore=ignore):
-        break  # what is loaded once
+        given = 128 * rows
+        warm, task = partial(fit, kind, 2000), partial(fit, kind, rows)
+    elif kind in WHOLE:
+        table = read(kind, source)
+        encoder: Any = fitted_once(kind)
+        work = partial(body, encoder) if kind == "body" else encoder.release
+        warm, task = partial(work, read(kind, source.with_stem("1000"))), partial(work, table)
+    else:
+        warm = partial(released, kind, source, output / "warm", 1000)
+        task = partial(released, kind, source, output / "out", None)
+    warm()  # what is loaded once
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start, rows = time.process_time(), 0
-    for release in system.release_stream(source, output / "out", ignore=ignore):
-        rows += len(release)
+    start = time.process_time()
+    task()
     seconds = time.process_time() - start
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"rows": rows, "seconds": seconds, "mebibytes": (after - before) / 1024}
+    above = max(0.0, (after - before) / 2**10 - given / 2**20)  # of a small input nothing is seen
+    return {"rows": rows, "seconds": seconds, "mebibytes": above}
 
 
 def main() -> None:
@@ -155,9 +207,11 @@ def main() -> None:
     kept: dict[str, list[float]] = {kind: [] for kind in words.encoders}
     with tempfile.TemporaryDirectory() as folder:
         for rows in (words.rows // 10, words.rows // 3, words.rows):
-            source = Path(folder) / f"{rows}.parquet"
-            write(source, rows)
             for kind in words.encoders:
+                source = Path(folder) / f"{rows}.{ENDINGS.get(kind, 'parquet')}"
+                for size in (rows, 1000):
+                    if kind not in FITS and not source.with_stem(str(size)).exists():
+                        write(source.with_stem(str(size)), size)
                 output = Path(folder) / f"{kind}-{rows}"
                 command = [sys.executable, __file__, "--measure", kind]
                 done = subprocess.run(
@@ -168,8 +222,7 @@ def main() -> None:
                 kept[kind].append(found["mebibytes"])
                 print(f"{kind:10} {found['rows']:>9,.0f}  {rate:>9,.0f}  {found['mebibytes']:.0f}")
                 if rows == words.rows:
-                    source_of = "a Parquet file of " if kind in STREAMS else "a fit of "
-                    what = f"rows of {source_of}{rows:,}, {kind}, a processor"
+                    what = f"rows of {SOURCES.get(kind, 'a fit of ')}{rows:,}, {kind}, a processor"
                     Figure.of(what, [rate], unit="a second").keep()
     for kind, above in kept.items():
         slope = 2**20 * (above[-1] - above[0]) / (words.rows - words.rows // 10)

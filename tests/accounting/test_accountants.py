@@ -11,18 +11,14 @@ from reticent.accounting import (
     Accountant,
     Composed,
     Cost,
-    DiscreteLaplaceCost,
     GaussianAccountant,
     GaussianCost,
-    LaplaceCost,
     NoisyArgmaxDpEvent,
     PldAccountant,
     PoissonSampled,
     PrivacyEvent,
-    RandomizedResponseCost,
     RdpAccountant,
     ScreeningDpEvent,
-    SelfComposed,
     StatedCost,
     ZeroConcentratedCost,
     optimal_epsilon,
@@ -159,8 +155,8 @@ def test_noisy_argmax_counts_as_its_votes(make_event: EventMaker, rate: float) -
 @pytest.mark.parametrize("accountant", [RdpAccountant, PldAccountant])
 @pytest.mark.parametrize(
     "event",
-    [GaussianCost(9.0), LaplaceCost(7.0), None],
-    ids=["gaussian", "laplace", "stated"],
+    [GaussianCost(9.0), None],
+    ids=["gaussian", "stated"],
 )
 def test_unsampled_noise_costs_the_same_under_every_adjacency(
     make_event: EventMaker, accountant: type[Accountant], event: Cost | None
@@ -172,14 +168,6 @@ def test_unsampled_noise_costs_the_same_under_every_adjacency(
         for adjacency in (AddRemove(), AddRemove(3), Replace(), BALL)
     ]
     assert totals == [totals[0]] * 4
-
-
-@pytest.mark.parametrize("accountant", [RdpAccountant, PldAccountant])
-def test_delta_inverts_epsilon(make_event: EventMaker, accountant: type[Accountant]) -> None:
-    counted = accountant(AddRemove()).compose(make_event(event=GaussianCost(10.0)), 20)
-    epsilon = counted.epsilon(delta=1e-6)
-    assert counted.delta(epsilon=epsilon) == pytest.approx(1e-6, rel=1e-3)
-    assert counted.delta(epsilon=epsilon / 2) > 1e-6
 
 
 @pytest.mark.parametrize("accountant", [RdpAccountant, PldAccountant])
@@ -197,7 +185,7 @@ def test_stated_costs_are_counted_soundly(
 
 ONE, TWO = AddRemove(), AddRemove(2)
 WIDER = Neighborhood(Norm.L2, 0.6, "embedding")
-GAUSSIAN, LAPLACE = GaussianCost(1.0), LaplaceCost(1.0)
+GAUSSIAN, PURE = GaussianCost(1.0), StatedCost(1.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -208,17 +196,15 @@ GAUSSIAN, LAPLACE = GaussianCost(1.0), LaplaceCost(1.0)
         (RdpAccountant, BALL, BALL, sampled(0.1, 1.0)),
         (PldAccountant, Replace(), Replace(), sampled(0.1, 1.0)),
         (RdpAccountant, TWO, TWO, sampled(0.1, 1.0)),
-        (PldAccountant, ONE, ONE, RandomizedResponseCost(0.5, 2)),
         (RdpAccountant, ONE, ONE, Cost()),
-        (RdpAccountant, BALL, BALL, DiscreteLaplaceCost(0.1, 1)),
         (PldAccountant, BALL, BALL, ScreeningDpEvent(0, 30, 20, 8.0)),
         (RdpAccountant, TWO, TWO, NoisyArgmaxDpEvent(8.0)),
         (PldAccountant, ONE, ONE, ZeroConcentratedCost(0.1)),
         (RdpAccountant, ONE, ONE, Composed([GAUSSIAN, Cost()])),
-        (RdpAccountant, ONE, ONE, PoissonSampled(0.1, Composed([LAPLACE, sampled(0.5, 1.0)]))),
-        (PldAccountant, ONE, ONE, PoissonSampled(0.1, Composed([GAUSSIAN, LAPLACE]))),
+        (RdpAccountant, ONE, ONE, PoissonSampled(0.1, Composed([PURE, sampled(0.5, 1.0)]))),
+        (PldAccountant, ONE, ONE, PoissonSampled(0.1, Composed([GAUSSIAN, PURE]))),
         (RdpAccountant, ONE, ONE, PoissonSampled(0.1, Composed([GAUSSIAN, StatedCost(1.0, 1e-9)]))),
-        (GaussianAccountant, ONE, ONE, LAPLACE),
+        (GaussianAccountant, ONE, ONE, PURE),
     ],
 )
 def test_unsupported_pairs_are_refused_before_anything_changes(
@@ -234,7 +220,6 @@ def test_unsupported_pairs_are_refused_before_anything_changes(
     for attempt in (event, good_then_bad):
         with pytest.raises(IncompatibleGuarantees):
             account.compose(make_event(adjacency=asked, event=attempt))
-        assert not account.supports(make_event(adjacency=asked, event=attempt))
     assert account.epsilon(delta=1e-5) == before
 
 
@@ -245,27 +230,11 @@ def test_other_kinds_are_refused(make_event: EventMaker, kind: GuaranteeKind) ->
 
 
 def test_the_event_decides_and_not_the_guarantee_beside_it(make_event: EventMaker) -> None:
-    nested = SelfComposed(Composed([GaussianCost(9.0), Composed([])]), 4)
+    nested = Composed([Composed([GaussianCost(9.0)] * 4), Composed([])])
     flat = RdpAccountant(AddRemove()).compose(make_event(event=GaussianCost(9.0)), 12)
     assert RdpAccountant(AddRemove()).compose(make_event(event=nested), 3).epsilon(
         delta=1e-5
     ) == flat.epsilon(delta=1e-5)
-
-
-def test_randomised_response_and_discrete_laplace_match_their_closed_forms(
-    make_event: EventMaker,
-) -> None:
-    # One answer of either has a largest loss that basic algebra gives; delta = 0 asks for exactly
-    # that.
-    coin = make_event(adjacency=Replace(), event=RandomizedResponseCost(0.5, 2))
-    assert PldAccountant(Replace()).compose(coin).epsilon(delta=0.0) == pytest.approx(
-        math.log(3), abs=1e-3
-    )
-    steps = make_event(adjacency=BALL, event=DiscreteLaplaceCost(0.2, 3))
-    assert PldAccountant(BALL).compose(steps).epsilon(delta=0.0) == pytest.approx(0.6, abs=1e-3)
-    assert RdpAccountant(Replace(), orders=[1e4]).compose(coin).rdp[0] == pytest.approx(
-        math.log(3), rel=1e-3
-    )
 
 
 def test_zcdp_is_linear_in_the_order(make_event: EventMaker) -> None:
@@ -279,7 +248,6 @@ def test_zcdp_is_linear_in_the_order(make_event: EventMaker) -> None:
 
 def test_edge_cases(make_event: EventMaker) -> None:
     assert RdpAccountant(AddRemove()).epsilon(delta=1e-5) == 0.0
-    assert RdpAccountant(AddRemove()).delta(epsilon=0.0) == 0.0
     assert PldAccountant(AddRemove()).epsilon(delta=1e-5) == 0.0
     gaussian = make_event(event=GaussianCost(3.0))
     assert RdpAccountant(AddRemove()).compose(gaussian).epsilon(delta=0.0) == math.inf

@@ -1,3 +1,5 @@
+"""Gaussian answers, continuous and discrete, against exact distributions in many digits."""
+
 from __future__ import annotations
 
 import math
@@ -5,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import mpmath as mp
+import numpy as np
 import pytest
 
 from reticent.accounting import GaussianAccountant, GaussianCost, PrivacyEvent, RdpAccountant
+from reticent.accounting.discrete_gaussian import log_tails, sampled_gaussian_rdp
 from reticent.accounting.exact_gaussian import gaussian_delta
 from reticent.core import AddRemove
 
@@ -43,7 +47,6 @@ def test_the_golden_total_of_a_hundred_answers(
         make_event(event=GaussianCost(row["noise_multiplier"])), row["answers"]
     )
     assert counted.epsilon(delta=float(delta)) == pytest.approx(row[delta]["exact"], rel=1e-9)
-    assert counted.delta(epsilon=counted.epsilon(delta=float(delta))) <= float(delta)
 
 
 def test_unequal_answers_are_one_answer_of_their_summed_precision(make_event: EventMaker) -> None:
@@ -65,9 +68,77 @@ def test_unequal_answers_are_one_answer_of_their_summed_precision(make_event: Ev
 
 def test_edge_cases(make_event: EventMaker) -> None:
     assert GaussianAccountant(AddRemove()).epsilon(delta=1e-5) == 0.0
-    assert GaussianAccountant(AddRemove()).delta(epsilon=1.0) == 0.0
     counted = GaussianAccountant(AddRemove()).compose(make_event(event=GaussianCost(3.0)))
     assert math.isinf(counted.epsilon(delta=0.0))
     assert counted.epsilon(delta=0.9) == 0.0
-    assert 0 < counted.delta(epsilon=1e6) < 1e-300
+    assert 0 < gaussian_delta(noise_multiplier=3.0, epsilon=1e6) < 1e-300
     assert gaussian_delta(noise_multiplier=1e-200, epsilon=1.0) == 1.0
+
+
+def _distribution(sigma: float, reach: int) -> dict[int, mp.mpf]:
+    weights = {
+        v: mp.exp(-(mp.mpf(v) ** 2) / (2 * mp.mpf(sigma) ** 2)) for v in range(-reach, reach + 1)
+    }
+    total = mp.fsum(weights.values())
+    return {v: weight / total for v, weight in weights.items()}
+
+
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 7.5])
+def test_tails_against_many_digits(sigma: float) -> None:
+    with mp.workdps(60):
+        distribution = _distribution(sigma, 400)
+        points = np.array([-30, -3, -1, 0, 1, 2, 30])
+        above, below = log_tails(points, sigma=sigma)
+        for index, m in enumerate(points.tolist()):
+            assert above[index] == pytest.approx(
+                float(mp.log(mp.fsum(p for v, p in distribution.items() if v >= m))),
+                rel=1e-12,
+                abs=1e-15,
+            )
+            assert below[index] == pytest.approx(
+                float(mp.log(mp.fsum(p for v, p in distribution.items() if v < m))),
+                rel=1e-12,
+                abs=1e-15,
+            )
+
+
+def test_golden_values_of_sampled_gaussian_noise(golden: dict[str, Any]) -> None:
+    for row in golden["sampled_gaussian"]:
+        found = sampled_gaussian_rdp(
+            [2, 8, 32],
+            noise_multiplier=row["noise_multiplier"],
+            sampling_probability=row["sampling_probability"],
+        )
+        assert found == pytest.approx([row["rdp"][order] for order in ("2", "8", "32")], rel=1e-9)
+
+
+@pytest.mark.parametrize(("sigma", "shift"), [(1.5, (1, -1)), (0.7, (1,)), (3.0, (2, -1, 1))])
+def test_discrete_noise_has_the_same_closed_form(sigma: float, shift: tuple[int, ...]) -> None:
+    """The sum over all integer vectors, in both directions; the sampled distribution on top is
+    the closed form to rounding.
+    """
+    reach = math.ceil(14 * sigma) + 12
+    values = np.arange(-reach, reach + 1)
+
+    def log_distribution(center: int) -> np.ndarray:
+        weights = -((values - center) ** 2) / (2 * sigma**2)
+        return weights - np.logaddexp.reduce(weights)
+
+    base, moved = np.zeros(()), np.zeros(())
+    for part in shift:
+        base, moved = (
+            base[..., None] + log_distribution(0),
+            moved[..., None] + log_distribution(part),
+        )
+    rate = 0.2
+    mixed = np.logaddexp(np.log1p(-rate) + base, np.log(rate) + moved)
+    for order in (2, 3, 5):
+        closed = sampled_gaussian_rdp(
+            [order],
+            noise_multiplier=sigma / math.sqrt(sum(part**2 for part in shift)),
+            sampling_probability=rate,
+        )[0]
+        remove = np.log(np.exp(order * mixed + (1 - order) * base).sum()) / (order - 1)
+        add = np.log(np.exp(order * base + (1 - order) * mixed).sum()) / (order - 1)
+        assert remove == pytest.approx(closed, rel=1e-9)
+        assert add <= closed

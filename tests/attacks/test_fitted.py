@@ -10,7 +10,6 @@ from sklearn.datasets import load_digits, load_iris
 
 from reticent.attacks import attack_fitted
 from reticent.attacks.page import attack_page
-from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.mechanisms import FiniteChannel
 from reticent.systems import (
     Calibration,
@@ -99,21 +98,3 @@ def test_a_decoder_draws_pictures() -> None:
     first, second = found.games[-2:]
     assert (second.cap, second.trials) == (first.cap, first.trials)
     assert found.exceeded == ()
-
-
-def test_what_cannot_be_is_refused_before_anything_is_drawn() -> None:
-    system = encoder()
-    for changes in (
-        {"trials": 10},
-        {"candidates": 1},
-        {"answers": [0]},
-        {"columns": {"kind": [1]}},
-        {"confidence": 1.5},
-        {"critic": 0.01},
-        {"critic": -1.0, "decoder": True},
-        {"critic": 0.01, "decoder": True},
-    ):
-        with pytest.raises((InvalidInput, InvalidParameter)):
-            attack_fitted(system, X, **{**QUICK, **changes})
-    with pytest.raises(InvalidInput):
-        attack_fitted(system, X[:3], **QUICK)

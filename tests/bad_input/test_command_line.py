@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -201,3 +203,27 @@ def test_a_refused_budget_spends_nothing(bench: Bench) -> None:
     book = Ledger.open(bench.folder / "book.sqlite")
     assert [budget.spent_epsilon for budget in book.report().budgets] == [0]
     book.close()
+
+
+@pytest.fixture
+def full_disk() -> Any:
+    """No file may grow beyond 8 KiB, which is how a full disk looks to a writer."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_a_full_disk_is_found_out_before_anything_is_answered(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = good(bench)
+    status = run(
+        ["release", str(bench.bundle), "--input", str(inputs), "--output", str(out(bench))]
+    )
+    assert status == WriteFailed.code
+    assert "nothing was left behind" in capsys.readouterr().err
+    assert os.listdir(bench.folder) == ["x.npy"]

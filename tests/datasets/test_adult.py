@@ -1,6 +1,4 @@
-"""Adult from made-up small files: what is read, and what is refused; the real files where they
-are.
-"""
+"""Adult from made-up small files, the real files where they are, and the split of a table."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ import pytest
 
 from reticent.core.errors import DataUnavailable
 from reticent.datasets import adult
+from reticent.datasets.table import last_fifth_held_out
 from reticent.tables.known_schemas import adult_schema
 
 SAMPLE = Path(adult.__file__).with_name(adult.SAMPLE_FILE)
@@ -50,3 +49,9 @@ def test_a_damaged_sample_is_refused(
     monkeypatch.setattr(adult, "files", lambda _: tmp_path)
     with pytest.raises(DataUnavailable, match="install the package again"):
         adult.load_adult_sample()
+
+
+def test_the_split_is_a_partition() -> None:
+    train, test = last_fifth_held_out(101)
+    assert len(test) == 20
+    assert sorted(np.concatenate([train, test]).tolist()) == list(range(101))

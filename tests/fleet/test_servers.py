@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import random
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -192,12 +193,18 @@ def _cpu_seconds(process: BaseProcess) -> float:
     return sum(map(int, spent)) / os.sysconf("SC_CLK_TCK")
 
 
+def _peak(process: BaseProcess) -> str:
+    """The most memory that a process has held."""
+    (line,) = re.findall(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
+    return f"{int(line) / 2**10:.0f} MiB"
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_a_million_reports(fleet: Fleet) -> None:
     """10^6 sealed reports, posted by 100 gateways in requests of 1,000, through both servers
-    (RETICENT_FLEET sets another number): prints seconds, and CPU seconds of each party. Sealing is
-    not counted.
+    (RETICENT_FLEET sets another number): prints seconds, and CPU seconds and peak memory of each
+    party. Sealing is not counted.
     """
     total = int(os.environ.get("RETICENT_FLEET", "1000000"))
     site = Site(fleet, fleet.round(least=total, most=total, hostile=0, delta=1e-6))
@@ -222,6 +229,7 @@ def test_a_million_reports(fleet: Fleet) -> None:
         print(f"{total} reports: {taken:.1f} s to take, {time.monotonic() - started:.1f} s in all")
         spent = {party: _cpu_seconds(process) for party, process in processes.items()}
         print(f"CPU seconds: {spent}, gateways {time.process_time() - own:.1f}")
+        print({party: _peak(process) for party, process in processes.items()})
         signed = [one for gateway in gateways for one in gateway.acknowledgements]
         check_counts(site.round, signed, gateways[0].status()["statement"])
     assert counted(site.round, fleet.aggregator_home).counts.sum() == total

@@ -1,6 +1,4 @@
-"""Relaxed and attained derivatives of single pairs: brute force over slopes, a linear program,
-fractions.
-"""
+"""Relaxed and attained derivatives of single pairs, and the table of them: against brute force."""
 
 from __future__ import annotations
 
@@ -9,10 +7,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from reticent.core import Box, Norm
 from reticent.grids.rounding import fractions
+from reticent.lipschitz import EnumerationBound
+from reticent.lipschitz.direction_table import DirectionTable
 from reticent.lipschitz.directional import FREE, Rows, Slopes, largest, ranges, relaxed, separate
+from reticent.networks import affine_chain
 
 
 def case(rng, *widths, rows=6):
@@ -148,10 +152,10 @@ def test_fractions_agree_and_stay_fractions():
     assert all(isinstance(value, Fraction | int) for value in apart)
     assert apart.astype(float) == pytest.approx(separate(rows, weights, slopes), abs=1e-12)
     choices = rng.integers(-1, 2, size=(4, 7)).astype(np.int8)
-    for given in (None, choices):
+    for asked in (None, choices):
         plain, found = (
-            largest(rows, weights, slopes, given),
-            largest(exact, exact_weights, slopes, given),
+            largest(rows, weights, slopes, asked),
+            largest(exact, exact_weights, slopes, asked),
         )
         for name in ("value", "attained", "gap"):
             values = getattr(found, name)
@@ -164,3 +168,58 @@ def test_a_layer_that_is_off_is_silent():
     assert not Slopes((on, on), (off, off)).silent
     assert not Slopes((on, off), (off, on)).silent
     assert Slopes((on, off), (on, off)).silent
+
+
+OUTPUTS = [("l2", 3), ("l2", 1), ("l1", 13)]  # l1 with more than 12 outputs adds up functionals
+
+
+def bounds(
+    seed: int, output: str, outputs: int, norm: str, hidden: int = 7
+) -> tuple[EnumerationBound, EnumerationBound]:
+    """One network's bound by its table, and by the arrays that the table stands for."""
+    rng = np.random.default_rng(seed)
+    scale = 10.0 ** rng.integers(-3, 4)
+    first = rng.normal(size=(hidden, 4)) * np.where(rng.random((hidden, 1)) < 0.2, 1e-6, scale)
+    last = rng.normal(size=(outputs, hidden))
+    last[:, rng.integers(hidden)] = 0.0
+    network = affine_chain([first, last], [scale * rng.normal(size=hidden), np.zeros(outputs)])
+    both = [
+        EnumerationBound(
+            network, domain=Box.cube(4, 2.0), input_norm=Norm(norm), output=Norm(output)
+        )
+        for _ in range(2)
+    ]
+    assert isinstance(both[0]._table, DirectionTable)
+    both[1]._table = None
+    return both[0], both[1]
+
+
+@pytest.mark.parametrize(("output", "outputs"), OUTPUTS)
+@pytest.mark.parametrize("norm", ["linf", "l1"])
+@given(seed=st.integers(0, 2**32 - 1))
+def test_bounds_and_answers_are_those_of_the_arrays(output, outputs, norm, seed):
+    table, arrays = bounds(seed, output, outputs, norm)
+    rng = np.random.default_rng(seed)
+    points = rng.uniform(-2.5, 2.5, size=(9, 4))
+    radii = np.array([0.0, 1e-6, 0.03, 0.1, 0.3, 0.7, 1.5, 4.0, np.inf])
+    expected = arrays.bound(points, radii)
+    assert np.array_equal(table.bound(points, radii), expected)
+    assert np.array_equal(
+        np.concatenate([table.bound(points[[i]], radii[[i]]) for i in range(9)]), expected
+    )
+    region = table.region(table.domain.clip(points), radii)
+    for limit in (
+        *expected,
+        np.nextafter(expected[4], 0),
+        0.5 * expected[4],
+    ):  # a bound is at most itself
+        assert np.array_equal(table.at_most(region, limit), expected <= limit)
+
+
+def test_sums_stay_exact_in_float64():
+    table, _ = bounds(1, "l2", 5, "linf", hidden=40)
+    for center, spread in zip(table._table.centers, table._table.spreads, strict=True):
+        for part in (center, spread):
+            assert np.array_equal(part, np.round(part))
+        on, unstable = np.split(np.abs(center) + spread, 2)
+        assert 2 * np.maximum(on, unstable).sum(axis=0).max() < 2.0**53

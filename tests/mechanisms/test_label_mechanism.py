@@ -1,18 +1,20 @@
-"""Gaps to the top: differences survive rounding, the cap, and any common shift of all logits."""
+"""Labels from logits: gaps survive rounding, softmax and stability release are what they say."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from reticent.core import Neighborhood, Norm
 from reticent.mechanisms import NoisyMaxRelease, SoftmaxRelease, StabilityRelease
 from reticent.mechanisms.label_mechanism import ROUNDING_STEPS, gaps_to_top
-from reticent.noise import Grid
+from reticent.noise import Grid, SecureSampler, SeededSampler
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -45,3 +47,110 @@ def test_a_common_shift_of_all_logits_changes_nothing(build) -> None:
     logits = np.array([[0.0, 1.0, 3.0]]) * 2.0**-26
     far = logits + 2.0**26
     assert mechanism.probabilities(far) == pytest.approx(mechanism.probabilities(logits), rel=1e-12)
+
+
+NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
+
+
+def softmax(**changes) -> SoftmaxRelease:
+    return SoftmaxRelease(
+        **{"classes": 4, "sensitivity": 1.0, "epsilon": 1.0, "adjacency": NEAR, **changes}
+    )
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.floats(-100, 100), min_size=4, max_size=4),
+    st.lists(st.floats(0, 1), min_size=4, max_size=4),
+    st.floats(-5, 5),
+    st.sampled_from([0.1, 1.0, 8.0, 300.0]),
+)
+def test_loss_is_at_most_epsilon(logits, change, offset, epsilon) -> None:
+    mechanism = softmax(epsilon=epsilon)
+    first = np.array([logits])
+    second = first + np.array([change]) + offset
+    ratio = np.log(mechanism.probabilities(first)) - np.log(mechanism.probabilities(second))
+    assert np.abs(ratio).max() <= epsilon + 1e-12
+
+
+def test_weights_are_exact_to_the_charged_error() -> None:
+    mechanism = softmax(epsilon=7.0, classes=5)
+    logits = np.array([[0.0, -0.3, 2.0, -7.0, 1.9999]])
+    with mpmath.workdps(40):
+        steps = [-int(v) for v in gaps_to_top(logits, classes=5, grid=mechanism.grid)[0]]
+        exact = [
+            mpmath.exp(-(max(steps) - v) / mpmath.mpf(mechanism._steps_temperature)) for v in steps
+        ]
+        exact = [mpmath.mpf(v) / sum(exact) for v in exact]
+        for ours, truth in zip(mechanism.probabilities(logits)[0], exact, strict=True):
+            assert abs(mpmath.mpf(float(ours)) / truth - 1) < 2.0**-43
+
+
+def test_labels_follow_the_softmax() -> None:
+    mechanism = softmax(epsilon=2.0)
+    logits = np.array([0.5, 0.0, -0.5, 0.2])
+    labels = mechanism.release(np.tile(logits, (100_000, 1)), sampler=SeededSampler(1))
+    counts = np.bincount(labels, minlength=4)
+    for factor, fits in ((1.0, True), (2 / 3, False), (3 / 2, False)):
+        distribution = np.exp(2.0 * factor * logits)
+        assert (
+            bool(stats.chisquare(counts, 100_000 * distribution / distribution.sum()).pvalue > 1e-6)
+            is fits
+        )
+
+
+def test_extreme_settings_do_not_overflow() -> None:
+    for epsilon in (1e-9, 1e6):
+        p = softmax(epsilon=epsilon).probabilities([[1e300, -1e300, 0.0, 5.0]])
+        assert p.sum() == pytest.approx(1.0)
+        assert (p > 0).all()
+
+
+def stability(**changes) -> StabilityRelease:
+    return StabilityRelease(
+        **{"classes": 3, "sensitivity": 1.0, "epsilon": 1.0, "adjacency": NEAR, **changes}
+    )
+
+
+coordinates = st.one_of(st.floats(-4, 4), st.integers(-4, 4).map(float))
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(coordinates, min_size=3, max_size=3),
+    st.lists(st.sampled_from([0.0, 1.0, 0.5]) | st.floats(0, 1), min_size=3, max_size=3),
+    st.floats(-3, 3),
+)
+def test_levels_move_by_one_and_vanish_where_labels_differ(logits, change, offset) -> None:
+    mechanism = stability()
+    pair = np.array([logits, np.array(logits) + change + offset])
+    levels = mechanism.levels(pair)
+    labels = gaps_to_top(pair, classes=3, grid=mechanism.grid).argmin(axis=1)
+    assert abs(int(levels[0]) - int(levels[1])) <= 1
+    if labels[0] != labels[1]:
+        assert levels.tolist() == [0, 0]
+
+
+def test_probabilities_are_those_of_the_response() -> None:
+    mechanism = stability(epsilon=2.0)
+    p = mechanism.probabilities([[0.0, 3.5, 0.0], [0.1, 0.0, 0.0]])
+    assert p.sum(axis=1) == pytest.approx([1.0, 1.0])
+    assert p[0, 1] == mechanism.response.right_probabilities[3]
+    assert p[1, 0] == mechanism.response.right_probabilities[0]
+
+
+def test_labels_follow_the_probabilities() -> None:
+    mechanism = stability(epsilon=1.5)
+    logits = np.array([[0.0, 1.5, 0.3]])
+    labels = mechanism.release(np.repeat(logits, 50_000, axis=0), sampler=SeededSampler(2))
+    assert np.bincount(labels, minlength=3) / 50_000 == pytest.approx(
+        mechanism.probabilities(logits)[0], abs=0.01
+    )
+
+
+def test_far_margins_are_certain_and_ties_are_not() -> None:
+    mechanism = stability()
+    assert (
+        mechanism.release(np.tile([0.0, 0.0, 500.0], (1000, 1)), sampler=SecureSampler()) == 2
+    ).all()
+    assert mechanism.levels([[0.0, 0.0, 0.0]]).tolist() == [0]

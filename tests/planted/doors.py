@@ -171,6 +171,24 @@ DOORS: tuple[Fault, ...] = (
         "if False:",
     ),
     Fault(
+        "a key is looked at once for good",
+        "service/keys.py",
+        "self._checked.get(key.id) != (known, key)",
+        "key.id not in self._checked",
+    ),
+    Fault(
+        "an answer is put into whatever row has its request's name",
+        "service/stored.py",
+        "values, otherwise=lambda: changed(ANSWERS))",
+        "values)",
+    ),
+    Fault(
+        "no earlier commit of a reservation is looked for",
+        "ledger/charging.py",
+        "if page.tip.seq > ends[1] else {}",
+        "if False else {}",
+    ),
+    Fault(
         "bytes under way are not counted by key",
         "service/edge.py",
         "if self._bytes[key] + size > self._most_bytes or total + size > 4 * self._most_bytes:",

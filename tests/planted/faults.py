@@ -1016,6 +1016,12 @@ FAULTS: tuple[Fault, ...] = (
         "far = min(1.5 * self.radius + tolerance, self.maximum_radius)",
     ),
     Fault(
+        "an obfuscator as coded works against its adversary",
+        "published/obfuscators.py",
+        'if self.sign == "plus" else loss - rebuilt',
+        'if self.sign == "minus" else loss - rebuilt',
+    ),
+    Fault(
         "a sparse set of distances is charged for labels alone",
         "published/certified.py",
         "    if not len(losses) or losses.max() < differing:",

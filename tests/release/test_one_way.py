@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import reticent
@@ -12,17 +13,20 @@ PACKAGE = Path(reticent.__file__).parent
 CHARGING = {"reserve", "reserve_each", "lease", "charge_one", "charge_many", "charge_block"}
 
 
-NODES = [
-    (path.relative_to(PACKAGE).as_posix(), node)
-    for path in sorted(PACKAGE.rglob("*.py"))
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    if isinstance(node, ast.Call | ast.Compare)
-]
+@cache
+def nodes() -> list[tuple[str, ast.Call | ast.Compare]]:
+    """Every call and comparison in the package, each with its file."""
+    return [
+        (path.relative_to(PACKAGE).as_posix(), node)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call | ast.Compare)
+    ]
 
 
 def calls() -> Iterator[tuple[str, str]]:
     """Every call in the package: its file, and the last name of what it calls."""
-    for file, node in NODES:
+    for file, node in nodes():
         if isinstance(node, ast.Call):
             called = node.func
             if isinstance(called, ast.Attribute):
@@ -44,7 +48,7 @@ def test_receipts_are_made_in_one_file() -> None:
 
 def test_a_ledger_comes_with_its_scope_and_that_is_checked_in_one_file() -> None:
     found = set()
-    for file, node in NODES:
+    for file, node in nodes():
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             sides = (node.left, node.comparators[0])
             if all(isinstance(side, ast.Compare) for side in sides):

@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from reticent.core import AddRemove, Replace
-from reticent.core.errors import CertificationFailed, InvalidInput, InvalidParameter
+from reticent.core.errors import CertificationFailed, InvalidParameter
 from reticent.retraining import convex
 from reticent.retraining.convex import ConvexModel, ConvexSettings, convex_model
 from reticent.retraining.reserves import one_against_one
@@ -294,24 +294,6 @@ def test_a_search_that_does_not_end_is_no_answer(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(convex, "_most_steps", lambda records, settings: 1)
     with pytest.raises(CertificationFailed, match="not IEEE"):
         convex_model(X, y, settings)
-
-
-def test_bad_records_are_refused() -> None:
-    settings = ConvexSettings(features=2)
-    for labels in ([0.0, 1.0], [0, 2], [0]):
-        with pytest.raises(InvalidInput):
-            convex_model(np.ones((2, 2)), labels, settings)
-    with pytest.raises(InvalidInput):
-        convex_model([[np.nan, 1.0]], [0], settings)
-    started = ConvexSettings(features=2, offset_bound=8.0)
-    for own, given in (
-        (settings, [0.0]),
-        (started, None),
-        (started, [np.nan]),
-        (started, [0.0] * 2),
-    ):
-        with pytest.raises(InvalidInput, match="offsets"):
-            convex_model([[0.0, 1.0]], [0], own, offsets=given)
 
 
 def pairs_of(X: np.ndarray, y: np.ndarray, settings: ConvexSettings) -> list[ConvexModel]:

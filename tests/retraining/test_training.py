@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from papers.certified.plain_training import plain_training
-from reticent.core.errors import CertificationFailed, InvalidInput
+from reticent.core.errors import CertificationFailed
 from reticent.retraining import (
     ParameterIntervals,
     TrainingSettings,
@@ -227,25 +227,6 @@ def test_the_order_of_records_and_groups_of_distances_do_not_matter() -> None:
         ):
             np.testing.assert_array_equal(low[:4], other)
             np.testing.assert_array_equal(high[:4], another)
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        *({"X": X} for X in (np.zeros((3, 2)), np.full((3, 3), np.nan))),
-        *({"labels": np.array(labels)} for labels in ([0, 1], [0, 1, 2], [0.0, 1.0, 1.0])),
-        *({"batch": batch} for batch in (None, np.array([0, 1, 5]))),
-        {"initial": [np.zeros((2, 2))]},
-        {"k_max": -1},
-    ],
-)
-def test_what_cannot_be_trained_on_is_refused(fields: dict[str, Any]) -> None:
-    good = {"X": np.zeros((3, 3)), "labels": np.array([0, 1, 1]), "k_max": 1}
-    arguments = {**good, "batch": np.array([0, 1, 1]), **fields}
-    X, labels = arguments.pop("X"), arguments.pop("labels")
-    settings = TrainingSettings(features=3, classes=2, batches=2)
-    with pytest.raises(InvalidInput, match=next(iter(fields))):
-        parameter_intervals(X, labels, settings, **arguments)
 
 
 def test_a_network_too_wide_for_exact_sums_is_refused() -> None:

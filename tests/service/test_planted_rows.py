@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -13,8 +14,11 @@ import pytest
 import sqlalchemy as sa
 
 from reticent.core.errors import CorruptLedger, ReticentError
+from reticent.core.releases import Release
 from reticent.ledger import Ledger
+from reticent.service import answering
 from reticent.service.core import Service
+from reticent.service.drawing import Charged
 from reticent.service.keys import PREFIX, ApiKey, digest_of
 from reticent.service.retention import prune
 from reticent.service.watch import Watch
@@ -96,6 +100,24 @@ def test_no_changed_answer_is_sent_and_none_drawn_twice(
     assert place.spent(RECORDS) == COST
     assert not service.ledger.verify().ok
     service.close()
+
+
+@pytest.mark.parametrize(
+    "sql", ["UPDATE service_answers SET due = due + 1", "DELETE FROM service_answers"]
+)
+def test_a_row_that_was_changed_since_its_charge_is_not_filled(
+    service: Service, any_place: Place, sql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = answering.drawn
+
+    def meanwhile(charged: Sequence[Charged]) -> list[Release]:
+        change(service.ledger, sql)
+        return drawn(charged)
+
+    monkeypatch.setattr(answering, "drawn", meanwhile)
+    with pytest.raises(CorruptLedger):
+        ask(service, service.keys.find(any_place.secret))
+    assert any_place.spent(RECORDS) == COST
 
 
 def test_a_revocation_cannot_be_taken_back_with_an_old_copy(place: Place, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
@@ -514,7 +515,8 @@ def test_requests_in_the_database_are_keyed(place: Place, tmp_path: Path) -> Non
 
     body = parsed(json.dumps({"rows": ROWS}).encode(), Answers)
     identity = first.json()["bundle"]
-    named = {"bundle": identity, "body": body, "nonce": nonce}
+    table = np.array(ROWS, dtype=float)
+    named = {"bundle": identity, "body": body, "table": table, "nonce": nonce}
     mine = request_digest(Signer(place.signing_key).secret, **named)
     assert mine == bytes(row.request)
     write_key_pair(tmp_path / "another.pem")

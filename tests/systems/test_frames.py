@@ -21,7 +21,6 @@ from reticent.systems import (
     Features,
     Neighbours,
     NoiseAware,
-    PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
     PrivateKNNClassifier,
@@ -71,10 +70,6 @@ SYSTEMS: dict[str, tuple[Any, pd.DataFrame]] = {
             calibration=Calibration(head_epochs=1),
             **SMALL,
         ),
-        PANDAS,
-    ),
-    "posthoc classifier": (
-        PosthocClassifier(epsilon=4.0, radius=0.2, embedder="identity", **SMALL),
         PANDAS,
     ),
     "power": (

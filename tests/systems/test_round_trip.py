@@ -1,16 +1,18 @@
 """Every estimator, fitted, stored, read back and asked: what a change of Python or of a package
-that others wrote would break first.
+that others wrote would break first. And what its card assumes.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import reticent
+from reticent.systems.clauses import FLOAT64, FRESH_NOISE, MACHINE, UNTIMED
 from reticent.testing import Case
 
 
@@ -21,11 +23,25 @@ def cases_of(room: str) -> dict[str, Case]:
     return found
 
 
+def check_assumptions(name: str, case: Case, fitted: Any) -> None:
+    """Records are clipped, compared and added up in float64, and certificates computed in it. Of
+    inputs without one, the mechanism says whether its proof rests on float64.
+    """
+    stated = fitted.card().assumptions
+    assert {str(FRESH_NOISE), str(UNTIMED), str(MACHINE)} <= set(stated), name
+    needed = case.kind != "input" or (
+        fitted.query_.certificate != "none" or fitted.query_.mechanism.rests_on_float64
+    )
+    assert needed == (str(FLOAT64) in stated), name
+    assert not (needed and name == "score codes")
+
+
 @pytest.mark.filterwarnings("ignore:X:UserWarning")  # of rows that were cut to a public bound
 @pytest.mark.parametrize("room", ["", "votes.", "private_knn."], ids=["inputs", "votes", "knn"])
 def test_what_is_read_back_is_what_was_fitted(room: str, tmp_path: Path) -> None:
     for name, case in cases_of(room).items():
         fitted = case.fitted()
+        check_assumptions(name, case, fitted)
         if hasattr(fitted, "save"):
             again = reticent.load(fitted.save(tmp_path / name))
             assert type(again) is type(fitted), name

@@ -1,6 +1,4 @@
-"""A space is its map: equal maps share a budget, different ones do not, whatever they are
-called.
-"""
+"""A space is its map: equal maps share a budget, others do not, whatever they are called."""
 
 from __future__ import annotations
 
@@ -235,3 +233,16 @@ def test_digests_of_arrays_tell_names_types_shapes_and_bytes_apart() -> None:
     assert arrays_digest(
         {"a": np.zeros((3, 2)).T, "b": np.arange(3).astype(">i8")}
     ) == arrays_digest(base)
+
+
+def own_module() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(16, 5), nn.Dropout(0.5))
+
+
+def test_dropout_is_off_whatever_mode_the_module_was_left_in() -> None:
+    module = own_module()
+    embedding = ModuleEmbedding(module, (4, 4))
+    module.train()
+    inputs = np.ones((3, 16))
+    np.testing.assert_array_equal(embedding.embed(inputs), embedding.embed(inputs))

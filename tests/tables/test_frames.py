@@ -76,23 +76,6 @@ def release(values: Any, withheld: list[bool]) -> Release:
     return Release(np.array(values), np.array(withheld), receipt)
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-def test_a_release_goes_back_to_the_library_it_came_from(library: str) -> None:
-    answers = release([[0.5, 1.0], [np.nan, np.nan]], [False, True])
-    asked = frame_of(library, {"a": [1.0, 2.0]})
-    found = framed(answers, asked, ("first", "second")).to_frame()
-    assert type(found) is type(asked)
-    rows = (
-        pd.DataFrame(found.to_pandas() if library == "pyarrow" else found.to_dict(as_series=False))
-        if library != "pandas"
-        else found
-    )
-    assert list(rows.columns) == ["first", "second", "withheld", "receipt"]
-    assert rows["withheld"].tolist() == [False, True]
-    assert set(rows["receipt"]) == {answers.receipt.identifier}
-    np.testing.assert_array_equal(rows["first"], [0.5, np.nan])
-
-
 def test_a_release_keeps_the_index_and_withheld_labels_are_missing() -> None:
     asked = pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=["p7", "p9", "p1"])
     labels = np.array(["ill", None, "well"], dtype=object)

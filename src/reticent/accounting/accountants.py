@@ -11,10 +11,10 @@ from typing import Self
 
 import numpy as np
 
-from reticent.accounting.conversion import checked_epsilon, delta_of_rdp, epsilon_of_rdp
+from reticent.accounting.conversion import epsilon_of_rdp
 from reticent.accounting.costs import elementary_costs
 from reticent.accounting.events import Cost, PrivacyEvent, StatedCost
-from reticent.accounting.renyi import DEFAULT_ORDERS, has_divergence, rdp_curve
+from reticent.accounting.renyi import DEFAULT_ORDERS, rdp_curve
 from reticent.core.arrays import Array
 from reticent.core.checks import count, probability
 from reticent.core.errors import IncompatibleGuarantees, InvalidParameter
@@ -48,8 +48,6 @@ class Accountant(ABC):
         reticent.ledger.Ledger: for events that are chosen adaptively.
     """
 
-    name: str
-
     def __init__(self, adjacency: Adjacency) -> None:
         self.adjacency = adjacency
         self._counted: dict[Cost, int] = {}
@@ -70,30 +68,19 @@ class Accountant(ABC):
                 f"{event.mechanism} protects {event.guarantee.adjacency.describe()}"
             )
         costs = elementary_costs(event)
-        for cost, _ in costs:
+        for cost in costs:
             self._check(cost, event.mechanism)
-        for cost, times in costs:
-            self._counted[cost] = self._counted.get(cost, 0) + times * answers
+        for cost in costs:
+            self._counted[cost] = self._counted.get(cost, 0) + answers
         return self
-
-    def supports(self, event: PrivacyEvent) -> bool:
-        """Return whether ``compose`` would accept ``event``. Nothing is counted."""
-        try:
-            type(self)(self.adjacency).compose(event)
-        except IncompatibleGuarantees:
-            return False
-        return True
 
     @abstractmethod
     def epsilon(self, *, delta: float) -> float:
         """Return the total epsilon at ``delta``, infinite if ``delta`` cannot be reached."""
 
     @abstractmethod
-    def delta(self, *, epsilon: float) -> float:
-        """Return the total delta at ``epsilon``, in [0, 1]."""
-
-    @abstractmethod
-    def _check(self, cost: Cost, mechanism: str) -> None: ...
+    def _check(self, cost: Cost, mechanism: str) -> None:
+        """Raise IncompatibleGuarantees if there is no formula for an elementary cost."""
 
 
 class RdpAccountant(Accountant):
@@ -134,8 +121,6 @@ class RdpAccountant(Accountant):
         reticent.accounting.PldAccountant: closer to exact.
     """
 
-    name = "RDP"
-
     def __init__(self, adjacency: Adjacency, orders: Sequence[float] | None = None) -> None:
         super().__init__(adjacency)
         self.orders: Array = np.asarray(
@@ -161,15 +146,6 @@ class RdpAccountant(Accountant):
         spare = (delta + math.expm1(log_kept)) / math.exp(log_kept)
         return epsilon_of_rdp(self.orders, self.rdp, spare)[0] if spare > 0 else math.inf
 
-    def delta(self, *, epsilon: float) -> float:
-        """Return the total delta, as ``Accountant.delta``."""
-        epsilon = checked_epsilon(epsilon)
-        if not self._counted:
-            return 0.0
-        log_kept = self._log_kept()
-        rest = delta_of_rdp(self.orders, self.rdp, epsilon)[0]
-        return min(1.0, -math.expm1(log_kept) + math.exp(log_kept) * rest)
-
     def _log_kept(self) -> float:
         """Return the logarithm of the probability that no stated delta strikes."""
         stated = [
@@ -178,7 +154,4 @@ class RdpAccountant(Accountant):
         return math.fsum(times * math.log1p(-cost.delta) for cost, times in stated)
 
     def _check(self, cost: Cost, mechanism: str) -> None:
-        if not has_divergence(cost):
-            raise IncompatibleGuarantees(
-                f"{mechanism}: no Rényi formula for {type(cost).__name__}; use PldAccountant"
-            )
+        """Every elementary cost has a divergence."""

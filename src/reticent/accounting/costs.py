@@ -9,20 +9,16 @@ import math
 from reticent.accounting.events import (
     Composed,
     Cost,
-    DiscreteLaplaceCost,
     GaussianCost,
-    LaplaceCost,
     PoissonSampled,
     PrivacyEvent,
-    RandomizedResponseCost,
-    SelfComposed,
     StatedCost,
     ZeroConcentratedCost,
 )
 from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent
 from reticent.accounting.screening import ScreeningDpEvent
 from reticent.core.errors import IncompatibleGuarantees
-from reticent.core.guarantees import AddRemove, Adjacency, GuaranteeKind, Neighborhood, Replace
+from reticent.core.guarantees import AddRemove, Adjacency, GuaranteeKind
 
 _ROUND_UP = 1.0 + 1e-14
 
@@ -30,8 +26,8 @@ _LARGEST_EXPONENT = 700.0
 """A larger exponent overflows exp."""
 
 
-def elementary_costs(event: PrivacyEvent) -> list[tuple[Cost, int]]:
-    """Return the elementary costs of one answer of ``event``, with their multiplicities.
+def elementary_costs(event: PrivacyEvent) -> list[Cost]:
+    """Return the elementary costs of one answer of ``event``.
 
     An elementary cost is one that an accountant has a formula for: a cost without parts,
     ``PoissonSampled`` of one, or ``PoissonSampled`` of several that see one sample.
@@ -47,13 +43,11 @@ def elementary_costs(event: PrivacyEvent) -> list[tuple[Cost, int]]:
             "other kinds of guarantee are not composed by accountants"
         )
     if event.cost is None:
-        return [(StatedCost(guarantee.epsilon, guarantee.delta), 1)]
+        return [StatedCost(guarantee.epsilon, guarantee.delta)]
     return _parts(event.cost, guarantee.adjacency, event.mechanism)
 
 
-def _parts(cost: Cost, adjacency: Adjacency, mechanism: str) -> list[tuple[Cost, int]]:
-    if isinstance(cost, SelfComposed):
-        return [(part, times * cost.times) for part, times in _parts(cost.of, adjacency, mechanism)]
+def _parts(cost: Cost, adjacency: Adjacency, mechanism: str) -> list[Cost]:
     if isinstance(cost, Composed):
         return [found for part in cost.parts for found in _parts(part, adjacency, mechanism)]
     if isinstance(cost, PoissonSampled):
@@ -62,47 +56,40 @@ def _parts(cost: Cost, adjacency: Adjacency, mechanism: str) -> list[tuple[Cost,
         return (
             inner
             if cost.sampling_probability == 1 or not inner
-            else [(_sampled(inner, cost.sampling_probability, mechanism), 1)]
+            else [_sampled(inner, cost.sampling_probability, mechanism)]
         )
     if isinstance(cost, ScreeningDpEvent | NoisyArgmaxDpEvent):
         _need_one_record(adjacency, mechanism, "a vote of neighbours")
-    elif isinstance(cost, RandomizedResponseCost):
-        if not isinstance(adjacency, Neighborhood | Replace):
-            raise _refused(mechanism, "randomised response", adjacency, "Replace or Neighborhood")
-    elif not isinstance(
-        cost, GaussianCost | LaplaceCost | DiscreteLaplaceCost | ZeroConcentratedCost | StatedCost
-    ):
+    elif not isinstance(cost, GaussianCost | ZeroConcentratedCost | StatedCost):
         raise IncompatibleGuarantees(
             f"{mechanism}: no accountant for {type(cost).__name__}; expected a cost of "
             "reticent.accounting.events, or None to "
             "count (epsilon, delta)"
         )
-    return [(cost, 1)]
+    return [cost]
 
 
-def _sampled(inner: list[tuple[Cost, int]], rate: float, mechanism: str) -> Cost:
+def _sampled(inner: list[Cost], rate: float, mechanism: str) -> Cost:
     """Return the cost of ``inner`` on one Poisson sample."""
-    gaussians = [(cost, times) for cost, times in inner if isinstance(cost, GaussianCost)]
+    gaussians = [cost for cost in inner if isinstance(cost, GaussianCost)]
     if len(gaussians) == len(inner):
         # Several Gaussian steps on one sample are one Gaussian step on it: mean shifts add in
         # squares. They are *not* several independently sampled steps.
-        precision = math.fsum(times / cost.noise_multiplier**2 for cost, times in gaussians)
+        precision = math.fsum(1 / cost.noise_multiplier**2 for cost in gaussians)
         return PoissonSampled(rate, GaussianCost(1.0 / math.sqrt(precision)))
-    if len(inner) == 1 and inner[0][1] == 1:
-        only = inner[0][0]
+    if len(inner) == 1:
+        only = inner[0]
         if isinstance(only, StatedCost):
             return _sampled_statement(only, rate)
-        if isinstance(only, LaplaceCost | ScreeningDpEvent | NoisyArgmaxDpEvent):
+        if isinstance(only, ScreeningDpEvent | NoisyArgmaxDpEvent):
             return PoissonSampled(rate, only)
-    for cost, _ in inner:
-        if isinstance(cost, PoissonSampled | DiscreteLaplaceCost) or (
-            isinstance(cost, StatedCost) and cost.delta > 0
-        ):
+    for cost in inner:
+        if isinstance(cost, PoissonSampled) or (isinstance(cost, StatedCost) and cost.delta > 0):
             raise IncompatibleGuarantees(
                 f"{mechanism}: cannot sample a composition with {type(cost).__name__}; "
                 "expected parts with a Rényi divergence"
             )
-    return PoissonSampled(rate, Composed(tuple(SelfComposed(cost, times) for cost, times in inner)))
+    return PoissonSampled(rate, Composed(tuple(inner)))
 
 
 def _sampled_statement(cost: StatedCost, rate: float) -> StatedCost:
@@ -117,12 +104,7 @@ def _sampled_statement(cost: StatedCost, rate: float) -> StatedCost:
 
 def _need_one_record(adjacency: Adjacency, mechanism: str, what: str) -> None:
     if not isinstance(adjacency, AddRemove) or adjacency.records != 1:
-        raise _refused(mechanism, what, adjacency, "AddRemove(records=1)")
-
-
-def _refused(
-    mechanism: str, what: str, adjacency: Adjacency, expected: str
-) -> IncompatibleGuarantees:
-    return IncompatibleGuarantees(
-        f"{mechanism}: {what} is accounted for under {expected}, got {adjacency.describe()}"
-    )
+        raise IncompatibleGuarantees(
+            f"{mechanism}: {what} is accounted for under AddRemove(records=1), got "
+            f"{adjacency.describe()}"
+        )

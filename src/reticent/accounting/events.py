@@ -4,16 +4,12 @@
 
     Cost
     ├── GaussianCost              Gaussian noise
-    ├── LaplaceCost               Laplace noise
-    ├── DiscreteLaplaceCost       two-sided geometric noise on the integers
-    ├── RandomizedResponseCost    a uniform answer with some probability, else the true one
     ├── ZeroConcentratedCost      only zCDP is known
     ├── StatedCost                only (epsilon, delta) is known
     ├── ScreeningDpEvent          a screening bit (reticent.accounting.screening)
     ├── NoisyArgmaxDpEvent        a noisy label (reticent.accounting.noisy_argmax)
     ├── PoissonSampled            a cost on a Poisson sample of the records
-    ├── Composed                  several costs together
-    └── SelfComposed              one cost many times
+    └── Composed                  several costs together
 
 A noise multiplier is noise over sensitivity *under the event's own adjacency*. Unsampled noise is
 then the same pair of distributions whatever the adjacency, and only sampling has to know what a
@@ -25,7 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from reticent.core.checks import count, positive, probability, real
+from reticent.core.checks import positive, probability, real
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import Guarantee
 
@@ -71,58 +67,6 @@ class GaussianCost(Cost):
 
     def __post_init__(self) -> None:
         positive(self.noise_multiplier, name="noise_multiplier")
-
-
-@dataclass(frozen=True)
-class LaplaceCost(Cost):
-    """Laplace noise.
-
-    Attributes:
-        noise_multiplier: scale over the l1 sensitivity, above 0.
-    """
-
-    noise_multiplier: float
-
-    def __post_init__(self) -> None:
-        positive(self.noise_multiplier, name="noise_multiplier")
-
-
-@dataclass(frozen=True)
-class DiscreteLaplaceCost(Cost):
-    """Integer noise with probabilities proportional to exp(-parameter |v|).
-
-    Attributes:
-        parameter: above 0.
-        sensitivity: l1, a whole number of at least 1.
-    """
-
-    parameter: float
-    sensitivity: int
-
-    def __post_init__(self) -> None:
-        positive(self.parameter, name="parameter")
-        count(self.sensitivity, name="sensitivity")
-
-
-@dataclass(frozen=True)
-class RandomizedResponseCost(Cost):
-    """Randomised response: a uniform one of ``num_buckets`` answers with probability
-    ``noise_parameter``, otherwise the true one.
-
-    Attributes:
-        noise_parameter: in (0, 1].
-        num_buckets: at least 2.
-    """
-
-    noise_parameter: float
-    num_buckets: int
-
-    def __post_init__(self) -> None:
-        if positive(self.noise_parameter, name="noise_parameter") > 1:
-            raise InvalidParameter(
-                f"noise_parameter={self.noise_parameter!r}: expected a number in (0, 1]"
-            )
-        count(self.num_buckets, name="num_buckets", minimum=2)
 
 
 @dataclass(frozen=True)
@@ -215,23 +159,6 @@ class Composed(Cost):
         object.__setattr__(self, "parts", tuple(self.parts))
         for part in self.parts:
             _check_cost(part)
-
-
-@dataclass(frozen=True)
-class SelfComposed(Cost):
-    """The cost ``of``, paid ``times`` times.
-
-    Attributes:
-        of: the cost.
-        times: at least 1.
-    """
-
-    of: Cost
-    times: int
-
-    def __post_init__(self) -> None:
-        _check_cost(self.of)
-        count(self.times, name="times")
 
 
 def _check_cost(part: object) -> None:

@@ -8,7 +8,6 @@ import math
 from typing import Any, Self
 
 from reticent.accounting.accountants import Accountant, RdpAccountant
-from reticent.accounting.conversion import checked_epsilon
 from reticent.accounting.dominating_pairs import (
     screening_loss_distribution,
     votes_loss_distribution,
@@ -16,17 +15,13 @@ from reticent.accounting.dominating_pairs import (
 from reticent.accounting.events import (
     Composed,
     Cost,
-    DiscreteLaplaceCost,
     GaussianCost,
-    LaplaceCost,
     PoissonSampled,
     PrivacyEvent,
-    RandomizedResponseCost,
     StatedCost,
     ZeroConcentratedCost,
 )
 from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent
-from reticent.accounting.renyi import has_divergence
 from reticent.accounting.screening import ScreeningDpEvent
 from reticent.core.checks import positive, probability
 from reticent.core.errors import IncompatibleGuarantees
@@ -34,7 +29,7 @@ from reticent.core.extras import require
 from reticent.core.guarantees import Adjacency
 
 _WIDEST = 1e-4
-"""Width of the grid where losses spread widely, or their spread is not known."""
+"""Width of the grid where losses spread widely."""
 
 _PART = 0.1
 """Width of the grid in units of the spread of one loss, which adds 1/400 to the variance."""
@@ -86,8 +81,6 @@ class PldAccountant(Accountant):
         reticent.accounting.GaussianAccountant: exact, for Gaussian noise alone.
     """
 
-    name = "PLD"
-
     def __init__(self, adjacency: Adjacency, interval: float | None = None) -> None:
         super().__init__(adjacency)
         self.interval = None if interval is None else positive(interval, name="interval")
@@ -104,28 +97,19 @@ class PldAccountant(Accountant):
         """Return the total epsilon, as ``Accountant.epsilon``."""
         delta = probability(delta, name="delta")
         found = float(self._distribution().get_epsilon_for_delta(delta))
-        renyi = self._renyi()
-        return found if renyi is None else min(found, renyi.epsilon(delta=delta))
+        return min(found, self._renyi().epsilon(delta=delta))
 
-    def delta(self, *, epsilon: float) -> float:
-        """Return the total delta, as ``Accountant.delta``."""
-        found = float(self._distribution().get_delta_for_epsilon(checked_epsilon(epsilon)))
-        renyi = self._renyi()
-        return found if renyi is None else min(found, renyi.delta(epsilon=epsilon))
-
-    def _renyi(self) -> RdpAccountant | None:
-        """Return the same events counted by Rényi divergences, or None where one has no formula."""
-        if not all(map(has_divergence, self._counted)):
-            return None
+    def _renyi(self) -> RdpAccountant:
+        """Return the same events counted by Rényi divergences."""
         renyi = RdpAccountant(self.adjacency)
         renyi._counted = self._counted
         return renyi
 
     def _interval(self) -> float:
         """Return the width of the grid."""
+        if self.interval is not None:
+            return self.interval
         renyi = self._renyi()
-        if self.interval is not None or renyi is None:
-            return self.interval or _WIDEST
         # a loss of variance v has divergence order * v / 2 at small orders
         answers = max(1, sum(self._counted.values()))
         variance = 2 * float(renyi.rdp[0] / renyi.orders[0]) / answers
@@ -167,25 +151,12 @@ def _loss_distribution(build: Any, cost: Cost, times: int, interval: float) -> A
         common = require("dp_accounting.pld.common", extra="accounting")
         pair = common.DifferentialPrivacyParameters(cost.epsilon, cost.delta)
         one = build.from_privacy_parameters(pair, value_discretization_interval=interval)
-    elif isinstance(cost, DiscreteLaplaceCost):
-        one = build.from_discrete_laplace_mechanism(
-            cost.parameter, sensitivity=cost.sensitivity, value_discretization_interval=interval
-        )
-    elif isinstance(cost, RandomizedResponseCost):
-        one = build.from_randomized_response(
-            cost.noise_parameter, cost.num_buckets, value_discretization_interval=interval
-        )
     elif isinstance(step, ScreeningDpEvent):
         one = screening_loss_distribution(step, sampling_probability=rate, interval=interval)
     elif isinstance(step, NoisyArgmaxDpEvent):
         one = votes_loss_distribution(step.sigma, sampling_probability=rate, interval=interval)
-    elif isinstance(step, GaussianCost | LaplaceCost):
-        make = (
-            build.from_gaussian_mechanism
-            if isinstance(step, GaussianCost)
-            else build.from_laplace_mechanism
-        )
-        one = make(
+    elif isinstance(step, GaussianCost):
+        one = build.from_gaussian_mechanism(
             step.noise_multiplier, sampling_prob=rate, value_discretization_interval=interval
         )
     else:

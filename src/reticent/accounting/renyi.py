@@ -11,12 +11,8 @@ from reticent.accounting.discrete_gaussian import sampled_gaussian_rdp
 from reticent.accounting.events import (
     Composed,
     Cost,
-    DiscreteLaplaceCost,
     GaussianCost,
-    LaplaceCost,
     PoissonSampled,
-    RandomizedResponseCost,
-    SelfComposed,
     StatedCost,
     ZeroConcentratedCost,
 )
@@ -25,7 +21,6 @@ from reticent.accounting.sampling import (
     LARGEST_FRACTION,
     SMALLEST_MULTIPLIER,
     between_integers,
-    exp_excess,
     general_sampled_rdp,
     sampled_gaussian_rdp_between,
 )
@@ -44,21 +39,15 @@ _ROUND_UP = 1.0 + 1e-12
 """More than the rounding of the closed forms, whose summands are all positive."""
 
 
-def has_divergence(cost: Cost) -> bool:
-    """Return whether ``rdp_curve`` has a formula for an elementary cost."""
-    return not isinstance(cost, DiscreteLaplaceCost)
-
-
 @lru_cache(maxsize=1024)
 def rdp_curve(cost: Cost, orders: tuple[float, ...]) -> Array:
     """Return the Rényi divergence of one elementary cost at ``orders``, shape (k,), read-only. A
     stated delta is left to the caller.
 
     - Gaussian and zCDP: a / (2 multiplier^2) and xi + rho a.
-    - Laplace: the exact divergence of two distributions a sensitivity apart.
-    - randomised response, and (epsilon, 0): the exact divergence of two answers.
-    - Gaussian or Laplace noise on a Poisson sample: exact at integer orders. In between, Gaussian
-      noise by quadrature with a proved error, Laplace noise by chords.
+    - (epsilon, 0): the exact divergence of randomised response with two answers.
+    - Gaussian noise on a Poisson sample: exact at integer orders, in between by quadrature with a
+      proved error.
     - anything else, or several things, on one Poisson sample: the general bound.
     - screening bits and noisy labels: as in ``screening_rdp`` and ``noisy_argmax_rdp``, but a label
       is counted as its noisy votes.
@@ -75,8 +64,8 @@ def rdp_curve(cost: Cost, orders: tuple[float, ...]) -> Array:
         array([0.25, 1.  ])
 
     References:
-        - Mironov (2017), "Rényi differential privacy", arXiv:1702.07476, propositions 5 to 7
-          (randomised response, Laplace, Gaussian).
+        - Mironov (2017), "Rényi differential privacy", arXiv:1702.07476, propositions 5
+          and 7 (randomised response, Gaussian).
         - Mironov, Talwar and Zhang (2019), "Rényi differential privacy of the sampled Gaussian
           mechanism", arXiv:1908.10530 (sampled Gaussian noise).
         - Zhu and Wang (2019), "Poisson subsampled Rényi differential privacy", International
@@ -92,13 +81,8 @@ def _divergence(cost: Cost, orders: Array) -> Array:
         return orders / (2 * cost.noise_multiplier**2)
     if isinstance(cost, ZeroConcentratedCost):
         return cost.xi + cost.rho * orders
-    if isinstance(cost, LaplaceCost):
-        return _laplace(1 / cost.noise_multiplier, orders)
     if isinstance(cost, StatedCost):
-        return _two_answers(cost.epsilon, -float(np.logaddexp(0.0, cost.epsilon)), orders)
-    if isinstance(cost, RandomizedResponseCost):
-        share = cost.noise_parameter / cost.num_buckets
-        return _two_answers(math.log1p((1 - cost.noise_parameter) / share), math.log(share), orders)
+        return _two_answers(cost.epsilon, orders)
     if isinstance(cost, ScreeningDpEvent):
         return screening_rdp(cost, orders, sampling_probability=1.0)
     if isinstance(cost, NoisyArgmaxDpEvent):
@@ -107,8 +91,6 @@ def _divergence(cost: Cost, orders: Array) -> Array:
         return np.asarray(
             sum((_divergence(part, orders) for part in cost.parts), np.zeros_like(orders))
         )
-    if isinstance(cost, SelfComposed):
-        return cost.times * _divergence(cost.of, orders)
     if isinstance(cost, PoissonSampled):
         return _on_a_sample(cost.of, cost.sampling_probability, orders)
     raise IncompatibleGuarantees(f"no Rényi formula for {type(cost).__name__}; use PldAccountant")
@@ -128,10 +110,7 @@ def _on_a_sample(step: Cost, rate: float, orders: Array) -> Array:
             )
         return found
     return general_sampled_rdp(
-        orders,
-        lambda whole: _divergence(step, whole),
-        sampling_probability=rate,
-        symmetric=isinstance(step, LaplaceCost),
+        orders, lambda whole: _divergence(step, whole), sampling_probability=rate
     )
 
 
@@ -150,29 +129,12 @@ def _between(multiplier: float, rate: float, orders: Array) -> Array:
     )
 
 
-def _laplace(shift: float, orders: Array) -> Array:
-    """Return the divergence of noise of scale 1 at two values ``shift`` apart."""
-    # E - 1 = (a g((a - 1) s) + (a - 1) g(-a s)) / (2 a - 1), g(x) = exp(x) - 1 - x, whose linear
-    # terms cancel exactly. For large exponents E = (a exp((a - 1) s) + (a - 1) exp(-a s)) / (2 a -
-    # 1) is taken in logarithms.
-    up, down = (orders - 1) * shift, -orders * shift
-    near = np.minimum(up, 1.0)
-    excess = (
-        orders * exp_excess(near) + (orders - 1) * exp_excess(-near * orders / (orders - 1))
-    ) / (2 * orders - 1)
-    plain = np.logaddexp(
-        np.log(orders / (2 * orders - 1)) + up, np.log((orders - 1) / (2 * orders - 1)) + down
-    )
-    return np.where(up < 1.0, np.log1p(excess), plain) / (orders - 1)
-
-
-def _two_answers(epsilon: float, log_share: float, orders: Array) -> Array:
-    """Return the divergence of two distributions that exchange the probabilities exp(``log_share``)
-    and exp(``log_share`` + epsilon) of two answers.
+def _two_answers(epsilon: float, orders: Array) -> Array:
+    """Return the divergence of two distributions that exchange the probabilities of two answers,
+    ``share`` and exp(``epsilon``) times as much.
     """
+    log_share = -float(np.logaddexp(0.0, epsilon))
     # E - 1 = share exp(epsilon) (1 - exp(-a epsilon)) (exp((a - 1) epsilon) - 1).
-    if epsilon == 0:
-        return np.zeros_like(orders)
     with np.errstate(under="ignore"):
         log_excess = (
             log_share

@@ -71,7 +71,6 @@ def general_sampled_rdp(
     at_integers: Callable[[Array], Array],
     *,
     sampling_probability: float,
-    symmetric: bool = False,
 ) -> Array:
     """Return the Rényi divergence, in both directions, of any mechanism on a Poisson sample.
 
@@ -80,10 +79,6 @@ def general_sampled_rdp(
         at_integers: function from integer orders to the mechanism's own Rényi divergence, shape
             (j,).
         sampling_probability: in (0, 1).
-        symmetric: whether ``at_integers`` is the divergence of one worst pair of distributions that
-            a measure-preserving involution exchanges, as a reflection does for Laplace and Gaussian
-            noise. Then the binomial sum is exact. Otherwise its terms from the third on count three
-            times.
 
     Returns:
         Shape (k,).
@@ -91,15 +86,12 @@ def general_sampled_rdp(
     References:
         - Zhu and Wang (2019), "Poisson subsampled Rényi differential privacy", International
           Conference on Machine Learning (ICML), PMLR 97, theorem 6 (any mechanism).
-        - Mironov, Talwar and Zhang (2019), "Rényi differential privacy of the sampled Gaussian
-          mechanism", arXiv:1908.10530, theorem 5 (symmetric pairs).
     """
     if orders.size == 0:
         return np.empty(0)
     powers = np.arange(2.0, max(2.0, math.ceil(orders.max())) + 1)
     log_moments = (powers - 1) * at_integers(powers)
-    if not symmetric:
-        log_moments[1:] += math.log(3.0)
+    log_moments[1:] += math.log(3.0)
     with np.errstate(divide="ignore"):
         log_excess = log_moments + np.log(-np.expm1(-log_moments))
     return between_integers(

@@ -55,10 +55,11 @@ class Subject(Protocol):
         """Return one fresh answer for each data set, or ``Raised`` where it failed."""
 
     def close(self) -> None:
-        """Give back processes and connections."""
+        """Give back processes and connections, if there are any."""
+        return
 
 
-class FunctionSubject:
+class FunctionSubject(Subject):
     """A Python callable of one data set.
 
     Args:
@@ -82,9 +83,6 @@ class FunctionSubject:
         with warnings.catch_warnings():
             warnings.showwarning = self._warn
             return [self._answer(one) for one in data_sets]
-
-    def close(self) -> None:
-        """Do nothing."""
 
     def _answer(self, data_set: Any) -> Any:
         try:
@@ -237,7 +235,7 @@ class CommandSubject:
         return InvalidInput(f"command={self.words[0]!r}: {what}")
 
 
-class HttpSubject:
+class HttpSubject(Subject):
     """An address that takes a data set as the JSON body of a POST and returns an answer as JSON.
 
     No proxy of the environment is used, no redirect is followed, and a body above 1 MiB is refused.
@@ -267,9 +265,6 @@ class HttpSubject:
         """Return the answers of as many requests, one after the other."""
         return [self._answer(one) for one in data_sets]
 
-    def close(self) -> None:
-        """Do nothing."""
-
     def _answer(self, data_set: Any) -> Any:
         request = urllib.request.Request(
             self.url,
@@ -295,7 +290,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-class RecordedScores:
+class RecordedScores(Subject):
     """Scores of a model that were drawn before, each on a fresh run.
 
     Args:
@@ -346,9 +341,6 @@ class RecordedScores:
             found.append(self._scores[side][place].tolist())
             self._used[side] = place + 1
         return found
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def named_object(name: str) -> Any:

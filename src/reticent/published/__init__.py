@@ -34,30 +34,7 @@ if TYPE_CHECKING:
 else:
     from reticent.core.lazy import lazy_names
 
-    __getattr__ = lazy_names(
-        __name__,
-        {
-            "reticent.published.certified": (
-                "GlobalSensitivityResponse",
-                "PublishedCertifiedClassifier",
-                "PublishedCertifiedEnsemble",
-                "SmoothCauchy",
-                "published_vote_distances",
-            ),
-            "reticent.published.obfuscators": ("CodedObfuscator", "PublishedObfuscator"),
-            "reticent.published.posthoc": ("PublishedPosthoc", "Switches"),
-            "reticent.published.posthoc_encoder": ("PublishedPosthocEncoder",),
-            "reticent.published.power": ("PublishedPowerEncoder",),
-            "reticent.published.power_network": ("PowerConfig",),
-            "reticent.published.private_knn": (
-                "PublishedPrivateKNN",
-                "asymptotic_total",
-                "data_dependent_label_rdp",
-                "data_dependent_screening_rdp",
-            ),
-            "reticent.published.research": ("AsPrinted", "PublishedSystem", "load_research"),
-        },
-    )
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "AsPrinted",

@@ -261,10 +261,8 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
         system = self._system()
         places = range(len(np.asarray(y))) if self.counting == "replace" else None
         system.fit(X, y, places)
-        if len(system.classes_) != 2:
-            raise InvalidParameter(
-                f"classes: expected two, as in the paper, got {len(system.classes_)}"
-            )
+        if (labels := len(system.classes_)) != 2:
+            raise InvalidParameter(f"classes: expected two, as in the paper, got {labels}")
         self.system_ = system
         self.classes_, self.n_features_in_ = system.classes_, system.n_features_in_
         self.serial_ = system.serial_
@@ -319,10 +317,9 @@ class _PublishedCertified(ClassifierMixin, PublishedSystem):
         return WorstPair(description=words, loss=float(loss))
 
     def _words(self, lower: int, upper: int) -> str:
-        credited = self.mechanism_.credited([lower, upper])
+        first, second = self.mechanism_.credited([lower, upper])
         return (
-            f"Equal labels at stable distances {lower} and {upper}, credited {credited[0]} and "
-            f"{credited[1]}."
+            f"Equal labels at stable distances {lower} and {upper}, credited {first} and {second}."
         )
 
     @override
@@ -529,8 +526,7 @@ def _largest_loss(mechanism: SmoothCauchy, *, most: int, step: int) -> tuple[flo
     lower = np.arange(most)
     higher = np.minimum(lower + step, most)
     losses = np.maximum(
-        np.log(wrong[lower] / wrong[higher]),
-        np.log((1 - wrong[higher]) / (1 - wrong[lower])),
+        np.log(wrong[lower] / wrong[higher]), np.log((1 - wrong[higher]) / (1 - wrong[lower]))
     )
     differing = float(np.log((1 - wrong[0]) / wrong[0]))
     if not len(losses) or losses.max() < differing:

@@ -254,13 +254,8 @@ class CodedObfuscator(_Printed):
         >>> part.predictor_.output_dimension
         2
 
-    References:
-        - Singh, Vepakomma, Sharma and Raskar (2023), "Posthoc privacy guarantees for collaborative
-          inference with modified propose-test-release", Advances in Neural Information Processing
-          Systems (NeurIPS), table 1.
-
     See Also:
-        reticent.published.PublishedObfuscator: as the text says.
+        reticent.published.PublishedObfuscator: as the text says, with the reference.
     """
 
     sign: Sign = "plus"

@@ -50,8 +50,8 @@ class Switches(Group):
     References:
         - Singh, Vepakomma, Sharma and Raskar (2023), "Posthoc privacy guarantees for collaborative
           inference with modified propose-test-release", Advances in Neural Information Processing
-          Systems (NeurIPS), section 4 and algorithm 1. Facts about the code: the authors' public
-          repository, commits 8cd81ff, 7384760 and abc903c (May to September 2022).
+          Systems (NeurIPS), section 4 and algorithm 1. Facts about the code: see
+          ``reticent.published.obfuscators``.
 
     See Also:
         reticent.published.PublishedPosthocEncoder: the estimator that takes it.

@@ -46,6 +46,7 @@ MEAN_AND_DEVIATIONS = "mean + 3 sd"
 """The papers' proposal: mean plus three standard deviations of L(x, R) over training points."""
 
 _STEPS = 16  # of the grid of stability radii, in one radius
+_PROPOSING = 2000
 _PAIR_POINTS = 500
 _MOST_CORNERS = 256
 
@@ -218,12 +219,11 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
     @override
     def stated(self) -> Account:
         found = self.mechanism_.guarantee
-        return Account(
-            epsilon=found.epsilon,
-            delta=found.delta,
-            reason=f"For l-infinity distance {self.radius:g} of the embedding, by theorem 4.4. "
-            f"The tables name it epsilon {self.epsilon:g}.",
+        words = (
+            f"For l-infinity distance {self.radius:g} of the embedding, by theorem 4.4. The tables "
+            f"name it epsilon {self.epsilon:g}."
         )
+        return Account(epsilon=found.epsilon, delta=found.delta, reason=words)
 
     @override
     def spent(self) -> Account:
@@ -292,18 +292,16 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
     def _check_settings(self) -> None:
         if not isinstance(self.obfuscator, PublishedObfuscator | CodedObfuscator):
-            raise InvalidParameter(
-                "obfuscator: expected a PublishedObfuscator or a CodedObfuscator, got "
-                f"{type(self.obfuscator).__name__}"
-            )
+            given = type(self.obfuscator).__name__
+            raise InvalidParameter(f"obfuscator: expected one of reticent.published, got {given}")
         self.obfuscator.check()
         one_of(self.head, ("beside", "at the noise"), name="head")
-        given: Any = self.proposal
-        if isinstance(given, str):
-            one_of(given, (MEAN_AND_DEVIATIONS,), name="proposal")
-            given = 1.0
+        proposal = self.proposal
+        if isinstance(proposal, str):
+            one_of(proposal, (MEAN_AND_DEVIATIONS,), name="proposal")
+            proposal = 1.0
         near = Neighborhood(Norm.LINF, positive(self.radius, name="radius"), "embedding")
-        self._mechanism(given, 1, near)
+        self._mechanism(proposal, 1, near)
 
     def _mechanism(self, proposal: float, dimension: int, near: Neighborhood) -> PublishedPosthoc:
         return PublishedPosthoc(
@@ -411,7 +409,6 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
 
 
 _NUMBERS = ("epsilon", "delta", "radius", "maximum_radius")
-_PROPOSING = 2000
 
 
 def _network(found: nn.Module | Network, inputs: int) -> Network:

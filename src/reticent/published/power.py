@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from reticent.core.arrays import Array, Arrays
 from reticent.core.checks import count, positive, probability
-from reticent.core.guarantees import Neighborhood, Replace
+from reticent.core.guarantees import Adjacency, Neighborhood, Replace
 from reticent.core.norms import Norm
 from reticent.core.seeds import training_generator
 from reticent.core.settings import learned, with_settings
@@ -98,6 +98,8 @@ class PublishedPowerEncoder(PublishedSystem):
     mechanism_: ClassVar[None] = None
     """Nothing is drawn."""
 
+    stated_adjacency: ClassVar[Adjacency] = Replace(1)
+
     name: ClassVar[str] = "power release, as published"
     source: ClassVar[str] = "Vepakomma and Ponkshe (2025), arXiv:2510.05581"
 
@@ -156,12 +158,6 @@ class PublishedPowerEncoder(PublishedSystem):
     def scores(self, X: npt.ArrayLike) -> Array:
         """Return the paper's per-sample epsilon, shape (n,)."""
         return self._scores(self.checked(X))
-
-    @property
-    @override
-    def stated_adjacency(self) -> Replace:
-        """One row in place of another."""
-        return Replace(1)
 
     @override
     def stated(self) -> Account:

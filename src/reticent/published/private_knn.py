@@ -21,7 +21,7 @@ from reticent.accounting.screening import ScreeningDpEvent, largest_divergence, 
 from reticent.core.arrays import Array, Arrays, Integers
 from reticent.core.checks import finite_array, positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.core.guarantees import AddRemove
+from reticent.core.guarantees import AddRemove, Adjacency
 from reticent.core.settings import a_part, learned, with_settings
 from reticent.neighbours.integer_points import Points
 from reticent.noise import Sampler
@@ -263,6 +263,8 @@ class PublishedPrivateKNN(ClassifierMixin, PublishedSystem):
 
     voting_: PrivateKNNClassifier = learned()
 
+    stated_adjacency: ClassVar[Adjacency] = AddRemove(1)
+
     name: ClassVar[str] = "Private-kNN, as published"
     source: ClassVar[str] = "Zhu, Yu, Chandraker and Wang (2020), CVPR"
 
@@ -300,12 +302,6 @@ class PublishedPrivateKNN(ClassifierMixin, PublishedSystem):
         self._records = np.asarray(X), np.asarray(y)
         self.serial_ = token_hex(16)
         return self
-
-    @property
-    @override
-    def stated_adjacency(self) -> AddRemove:
-        """One record more or less."""
-        return AddRemove(1)
 
     @override
     def stated(self) -> Account:

@@ -41,10 +41,8 @@ class AsPrinted(Mechanism):
     @override
     def event(self) -> NoReturn:
         """No event. Asking for one raises IncompatibleGuarantees."""
-        raise IncompatibleGuarantees(
-            f"{self.name}: is for study and no release takes it; expected a mechanism of "
-            "reticent.mechanisms"
-        )
+        words = "is for study and no release takes it; expected a mechanism of reticent.mechanisms"
+        raise IncompatibleGuarantees(f"{self.name}: {words}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +208,7 @@ class ServedBundle:
         """
         self.check_open()
         width = int(self.system.n_features_in_)
-        lengths = {len(row) for row in rows}
+        lengths = {*map(len, rows)}
         if lengths != {width}:
             found = sorted(lengths)[0] if len(lengths) == 1 else "rows of different lengths"
             raise InvalidInput(f"rows: expected {width} cells in each, got {found}")
@@ -326,13 +327,9 @@ def _table(rows: Rows, schema: Any) -> npt.NDArray[Any]:
         table = np.empty((len(rows), len(rows[0])), dtype=object)
         table[:] = rows
         return table
-    try:
-        numbers = np.array(rows, dtype=np.float64)
-    except ValueError:
-        numbers = None
-    if numbers is None or not all(type(cell) is float for row in rows for cell in row):
+    if {*map(type, chain.from_iterable(rows))} != {float}:
         raise InvalidInput("rows: expected numbers in every cell, got a text or a missing cell")
-    return numbers
+    return np.array(rows, dtype=np.float64)
 
 
 def _length(label: Any) -> int:

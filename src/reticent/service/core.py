@@ -13,6 +13,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import sqlalchemy as sa
 
 from reticent.core import bindings
@@ -251,13 +252,16 @@ class Service:
         subjects = subjects_of(body, rows)
         scope, charged = bundle.scopes(key.principal, subjects)
         key.check_subjects(charged)
+        inputs = bundle.inputs(body.rows, body.columns)
+        identity, table = bundle.identity, np.asarray(inputs)
         request = Request(
             key,
             idempotency_key,
-            request_digest(self.signer.secret, bundle=bundle.identity, body=body, nonce=nonce),
-            bindings.request_digest(nonce or token_hex(16), bundle.identity, content),
+            request_digest(
+                self.signer.secret, bundle=identity, body=body, table=table, nonce=nonce
+            ),
+            bindings.request_digest(nonce or token_hex(16), identity, content),
         )
-        inputs = bundle.inputs(body.rows, body.columns)
         return Asked(request, Question(bundle, inputs, scope))
 
     def previewed(

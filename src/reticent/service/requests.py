@@ -9,6 +9,8 @@ import hmac
 import re
 from typing import Annotated, Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from reticent.core.bindings import checked_nonce
@@ -147,7 +149,9 @@ def subjects_of(body: Answers | Preview, rows: int) -> list[str] | str | None:
     return [checked_subject(subject) for subject in body.subjects]
 
 
-def request_digest(secret: bytes, *, bundle: str, body: Answers, nonce: str) -> bytes:
+def request_digest(
+    secret: bytes, *, bundle: str, body: Answers, table: npt.NDArray[Any], nonce: str
+) -> bytes:
     """Return the HMAC-SHA-256 of what is asked, 32 bytes.
 
     It is equal for bodies that differ in spelling only. Rows can be guessed, but without the key
@@ -157,11 +161,16 @@ def request_digest(secret: bytes, *, bundle: str, body: Answers, nonce: str) -> 
         secret: the key.
         bundle: identity of the bundle that is asked.
         body: the request.
+        table: its rows, float64 where all cells are numbers, or of objects.
         nonce: the client's nonce, or "" where it sent none.
     """
     # Fields stand in their order in the class, and numbers are floats however they were written.
-    content = f"{bundle}\n{nonce}\n{body.model_dump_json()}"
-    return hmac.digest(secret, content.encode(), "sha256")
+    plain = table.dtype == np.float64
+    told = body.model_dump_json(exclude={"rows"} if plain else None)
+    content = f"{bundle}\n{nonce}\n{told}\n{table.shape if plain else ''}\n".encode()
+    if plain:
+        content += table.astype("<f8", copy=False).tobytes()
+    return hmac.digest(secret, content, "sha256")
 
 
 def _told(error: ValidationError, kind: type[BaseModel]) -> str:

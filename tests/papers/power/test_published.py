@@ -45,7 +45,7 @@ def test_the_best_estimator_of_gaussian_rows_stays_above(epsilon: float) -> None
     assert error <= 2.5 * bound  # and it is not idle
 
 
-CONFIG = PowerConfig(steps=40, batch_size=100, learning_rate=1e-2, hidden=(4,), utility_hidden=(8,))
+CONFIG = PowerConfig(steps=25, batch_size=50, learning_rate=1e-2, hidden=(4,), utility_hidden=(8,))
 
 
 def data() -> tuple[np.ndarray, np.ndarray, KernelDensity]:

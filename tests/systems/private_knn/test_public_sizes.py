@@ -37,21 +37,14 @@ NETWORK = nn.Sequential(nn.Flatten(), nn.Linear(64, 12), nn.Tanh(), nn.Linear(12
 HOG = Hog(image_shape=(1, 8, 8), cell=4, orientations=9, upright=False)
 
 
-class BatchProduct(FeatureMap):
-    """A fault: one product for all rows, whose last bits the number of rows can move."""
+class InBlocks(FeatureMap):
+    """A product in blocks of one public shape."""
 
     name, origin = "all rows at once", Origin.FIXED
     weights = np.random.default_rng(1).normal(size=(64, 7))
 
     def row(self, row: Any) -> Any:
         return row @ self.weights
-
-    def features(self, inputs: Any) -> Any:
-        return np.asarray(inputs) @ self.weights * (1.0 + 1e-3 * len(inputs))
-
-
-class InBlocks(BatchProduct):
-    """The same product in blocks of one public shape."""
 
     def features(self, inputs: Any) -> Any:
         return in_blocks(self.row, np.asarray(inputs))
@@ -152,20 +145,3 @@ def differences(kind: str, features: Features) -> int:
 @pytest.mark.parametrize("features", MAPS)
 def test_no_bit_depends_on_the_number_of_records(kind: str, features: str) -> None:
     assert differences(kind, MAPS[features]) == 0
-
-
-@pytest.mark.parametrize("kind", ["neighbours", "individual"])
-def test_a_batch_whose_size_shows_is_seen(kind: str) -> None:
-    fault = Features(map=BatchProduct(), range=(-30.0, 30.0))
-    assert differences(kind, fault) > 0
-
-
-@pytest.mark.parametrize("kind", ["neighbours", "individual"])
-def test_the_order_of_records_and_the_number_of_threads_move_no_answer(kind: str) -> None:
-    order = RANDOM.permutation(len(PICTURES))
-    answers = []
-    for places, threads in ((np.arange(len(order)), 1), (order, None)):
-        with threadpool_limits(threads):
-            one = fitted(kind, MAPS["gradients"], PICTURES[places], LABELS[places])
-            answers.append(one.simulate(QUERIES, seed=1).values.tolist())
-    assert answers[0] == answers[1]

@@ -3,23 +3,16 @@ optimal, made exact.
 """
 
 from reticent.training.label_tables.graph import exact_graph_table
-from reticent.training.label_tables.optimal import (
-    ExactTable,
-    OptimalTable,
-    exact_table,
-    optimal_table,
-)
+from reticent.training.label_tables.optimal import ExactTable, exact_table
 from reticent.training.label_tables.repair import repaired, whole_table
 from reticent.training.label_tables.weights import cell_centres, cell_weights
 
 __all__ = [
     "ExactTable",
-    "OptimalTable",
     "cell_centres",
     "cell_weights",
     "exact_graph_table",
     "exact_table",
-    "optimal_table",
     "repaired",
     "whole_table",
 ]

@@ -34,7 +34,7 @@ _Real = TypeVar("_Real", np.float32, np.float64)
 _RUN = 512  # numbers in a row that numpy adds up at one go, at least where the lattice has them
 _NEVER = np.float32(1e30)
 _CHECKED = 50  # iterations between two bounds
-_BALANCE = 0.7
+_BALANCE = 0.7  # primal over dual step sizes: how fast the solver converges, and nothing else
 _ROUNDOFF = 2.0**-40  # of a bound, relative to the sums it is made of
 
 
@@ -58,58 +58,6 @@ class ExactTable:
     iterations: int
 
 
-@dataclass(frozen=True, eq=False)
-class OptimalTable:
-    """The result of the solver.
-
-    Attributes:
-        probabilities: shape (labels, cells), float64, columns sum to 1. The constraints hold only
-            approximately (``reticent.training.label_tables.repaired`` mends them).
-        bound: an upper bound on the worth of every table that keeps the constraints.
-        iterations: the number of iterations.
-    """
-
-    probabilities: Array
-    bound: float
-    iterations: int
-
-
-def optimal_table(
-    weights: npt.ArrayLike,
-    *,
-    lattice: Lattice,
-    epsilon: float,
-    iterations: int,
-    balance: float = _BALANCE,
-    report: Report = silent,
-) -> OptimalTable:
-    """Return a nearly optimal table for ``weights``, and an upper bound on the worth of any table.
-
-    Args:
-        weights: worth of each answer in each cell, shape (labels, cells), at least 0, not all 0.
-            Public.
-        lattice: the lattice of the cells.
-        epsilon: above 0.
-        iterations: the number of iterations of the solver, a multiple of 50 or rounded up to one.
-        balance: primal over dual step sizes, above 0. It changes how fast the solver converges, and
-            nothing else.
-        report: a callback that is told the bound every 50 iterations.
-
-    References:
-        - Chambolle and Pock (2011), "A first-order primal-dual algorithm for convex problems with
-          applications to imaging", doi:10.1007/s10851-010-0251-1.
-        - Pock and Chambolle (2011), "Diagonal preconditioning for first order primal-dual
-          algorithms in convex optimization", doi:10.1109/ICCV.2011.6126441, lemma 2, the steps.
-    """
-    best = math.inf
-    solver = _solver(weights, lattice, epsilon, balance)
-    rounds = -(-count(iterations, name="iterations") // _CHECKED)
-    for done in range(rounds):
-        best = min(best, solver.advance())
-        report("label table", done + 1, rounds, best)
-    return OptimalTable(solver.table(), best, rounds * _CHECKED)
-
-
 def exact_table(
     weights: npt.ArrayLike,
     *,
@@ -117,7 +65,6 @@ def exact_table(
     epsilon: float,
     iterations: int,
     close: float = 0.0,
-    balance: float = _BALANCE,
     report: Report = silent,
 ) -> ExactTable:
     """Return the most worthy exact table on the solver's way to the optimum, and an upper bound.
@@ -126,15 +73,30 @@ def exact_table(
     falls nor rises steadily, so the table is repaired every 100 iterations and the best one kept.
 
     Args:
-        weights, lattice, epsilon, balance, report: the arguments of ``optimal_table``.
-        iterations: the largest number of iterations.
+        weights: worth of each answer in each cell, shape (labels, cells), at least 0, not all 0.
+            Public.
+        lattice: the lattice of the cells.
+        epsilon: above 0.
+        iterations: the largest number of iterations, a multiple of 50 or rounded up to one.
         close: share of the sum of all weights, in [0, 1). No more iterations are made once the
             table is worth this little less than the bound.
+        report: a callback that is told the bound every 50 iterations.
+
+    References:
+        - Chambolle and Pock (2011), "A first-order primal-dual algorithm for convex problems with
+          applications to imaging", doi:10.1007/s10851-010-0251-1.
+        - Pock and Chambolle (2011), "Diagonal preconditioning for first order primal-dual
+          algorithms in convex optimization", doi:10.1109/ICCV.2011.6126441, lemma 2, the steps.
     """
+    worth = finite_array(weights, name="weights", ndim=2, columns=lattice.size)
+    if worth.min() < 0 or worth.max() <= 0 or len(worth) < 2:
+        raise InvalidInput(
+            "weights: expected two labels or more, numbers of at least 0, and one above 0"
+        )
     enough = probability(close, name="close")
     best = math.inf
     shares, value, before = None, -math.inf, -math.inf
-    solver = _solver(weights, lattice, epsilon, balance)
+    solver = _Solver(worth, lattice, positive(epsilon, name="epsilon"))
     rounds = -(-count(iterations, name="iterations") // _CHECKED)
     for done in range(rounds):
         best = min(best, solver.advance())
@@ -142,25 +104,14 @@ def exact_table(
         if done % 2 == 0 and done != rounds - 1:
             continue
         table = solver.table()
-        found = whole_table(table, lattice=lattice, epsilon=epsilon, weights=solver.weights)
-        worth = float((solver.weights * found).sum()) / WHOLE
-        if worth > value:
-            shares, value, before = found, worth, float((solver.weights * table).sum())
-        if best - value <= enough * float(solver.weights.sum()):
+        found = whole_table(table, lattice=lattice, epsilon=epsilon, weights=worth)
+        gained = float((worth * found).sum()) / WHOLE
+        if gained > value:
+            shares, value, before = found, gained, float((worth * table).sum())
+        if best - value <= enough * float(worth.sum()):
             break
     assert shares is not None
     return ExactTable(shares, value, before, best, (done + 1) * _CHECKED)
-
-
-def _solver(weights: npt.ArrayLike, lattice: Lattice, epsilon: float, balance: float) -> _Solver:
-    worth = finite_array(weights, name="weights", ndim=2, columns=lattice.size)
-    if worth.min() < 0 or worth.max() <= 0 or len(worth) < 2:
-        raise InvalidInput(
-            "weights: expected two labels or more, numbers of at least 0, and one above 0"
-        )
-    return _Solver(
-        worth, lattice, positive(epsilon, name="epsilon"), positive(balance, name="balance")
-    )
 
 
 class _Solver:
@@ -168,7 +119,7 @@ class _Solver:
     axes and the labels, flat, so that a shift by one cell is a shift by a constant.
     """
 
-    def __init__(self, worth: Array, lattice: Lattice, epsilon: float, balance: float) -> None:
+    def __init__(self, worth: Array, lattice: Lattice, epsilon: float) -> None:
         shape, labels = lattice.shape, len(worth)
         widths = [min(lattice.reach, size - 1) for size in shape]
         tail = 1
@@ -176,7 +127,6 @@ class _Solver:
             tail += 1
         outer = len(shape) - tail
         strides = [math.prod(shape[axis + 1 :]) * labels for axis in range(len(shape))]
-        self.weights = worth
         self._labels = labels
         self._view = (*shape[:outer], math.prod(shape[outer:]) * labels)
         blocks = [size - width for size, width in zip(shape[:outer], widths[:outer], strict=True)]
@@ -186,8 +136,8 @@ class _Solver:
         near, far = math.exp(-epsilon / 4), math.exp(epsilon / 4)
         self._near, self._far, self._top = near, far, math.exp(-epsilon / 2)
         corners = math.prod(width + 1 for width in widths)
-        self._dual_step = np.float32(balance / (near + far))
-        self._step = np.float32(1.0 / (balance * corners * (near + far)))
+        self._dual_step = np.float32(_BALANCE / (near + far))
+        self._step = np.float32(1.0 / (_BALANCE * corners * (near + far)))
         self._offsets = []
         for shift in itertools.product(*(range(width + 1) for width in widths)):
             slices = tuple(slice(s, s + n) for s, n in zip(shift[1:outer], blocks[1:], strict=True))
