@@ -79,7 +79,7 @@ ALL = (
         "neighbours",
         "scikit-learn, FAISS",
         "--queries 2048",
-        "--queries 32 --peer-queries 1 --records 10000",
+        "--queries 32 --peer-queries 1 --records 10000 --fitted 10000",
     ),
     _benchmark(
         "shards",

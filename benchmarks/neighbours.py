@@ -15,7 +15,7 @@ Seconds are of processor time, one thread.
 
 Then: the k nearest records of the same queries without sampling, ours and FAISS's flat index, both
 exact, in one call each. Ours also has to give all records at the last distance. Last: a fit of
-``PrivateKNNClassifier``.
+``PrivateKNNClassifier`` to ``--fitted`` records.
 """
 
 from __future__ import annotations
@@ -175,6 +175,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=8192)
     parser.add_argument("--peer-queries", type=int, default=32)
     parser.add_argument("--records", type=int, default=60_000, help="at least 10,000")
+    parser.add_argument("--fitted", type=int, default=1_000_000)
     arguments = parser.parse_args()
     rng = np.random.default_rng(0)
     centers = 0.7 * rng.normal(size=(CLASSES, FEATURES))
@@ -245,7 +246,7 @@ def main() -> None:
         ).keep()
     print(f"largest memory {peak:.2f} GiB")
     with threadpool_limits(1):
-        fit(3 * arguments.records, rng)
+        fit(arguments.fitted, rng)
 
 
 if __name__ == "__main__":

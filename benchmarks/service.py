@@ -288,6 +288,10 @@ def cost(folder: Path, url: str, secret: str, seconds: float) -> None:
         Figure.of("wait of 16 clients, median", middle, unit="s by the clock").keep()
         Figure.of("wait of 16 clients, p99", late, unit="s by the clock").keep()
         print(f"p99 / median: {np.median(np.divide(late, middle)):.2f}")
+        server.stop()
+        server = Server(folder, url, 1, durable=False)
+        own = repeated(lambda: asked(1, 8))[0]
+        Figure.of("server time of one answer that need not survive a power cut", own).keep()
     finally:
         server.stop()
 

@@ -175,21 +175,18 @@ DOORS: tuple[Fault, ...] = (
         "service/keys.py",
         "self._checked.get(key.id) != (known, key)",
         "key.id not in self._checked",
-        ("service",),
     ),
     Fault(
         "an answer is put into whatever row has its request's name",
         "service/stored.py",
         "values, otherwise=lambda: changed(ANSWERS))",
         "values)",
-        ("service",),
     ),
     Fault(
         "no earlier commit of a reservation is looked for",
         "ledger/charging.py",
         "if page.tip.seq > ends[1] else {}",
         "if False else {}",
-        ("ledger",),
     ),
     Fault(
         "bytes under way are not counted by key",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         optimal_epsilon,
         smallest_epsilon,
     )
-    from reticent.accounting.conversion import delta_of_rdp, epsilon_of_rdp
+    from reticent.accounting.conversion import epsilon_of_rdp
     from reticent.accounting.events import (
         Composed,
         Cost,
@@ -79,7 +79,6 @@ __all__ = [
     "basic_epsilon",
     "calibrate_individual_gaussian",
     "calibrate_private_knn",
-    "delta_of_rdp",
     "epsilon_of_rdp",
     "epsilon_per_answer",
     "local_epsilon_for",

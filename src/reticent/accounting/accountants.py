@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from reticent.accounting.conversion import checked_epsilon, delta_of_rdp, epsilon_of_rdp
+from reticent.accounting.conversion import epsilon_of_rdp
 from reticent.accounting.costs import elementary_costs
 from reticent.accounting.events import Cost, PrivacyEvent, StatedCost
 from reticent.accounting.renyi import DEFAULT_ORDERS, rdp_curve
@@ -48,8 +48,6 @@ class Accountant(ABC):
         reticent.ledger.Ledger: for events that are chosen adaptively.
     """
 
-    name: str
-
     def __init__(self, adjacency: Adjacency) -> None:
         self.adjacency = adjacency
         self._counted: dict[Cost, int] = {}
@@ -79,10 +77,6 @@ class Accountant(ABC):
     @abstractmethod
     def epsilon(self, *, delta: float) -> float:
         """Return the total epsilon at ``delta``, infinite if ``delta`` cannot be reached."""
-
-    @abstractmethod
-    def delta(self, *, epsilon: float) -> float:
-        """Return the total delta at ``epsilon``, in [0, 1]."""
 
     @abstractmethod
     def _check(self, cost: Cost, mechanism: str) -> None:
@@ -127,8 +121,6 @@ class RdpAccountant(Accountant):
         reticent.accounting.PldAccountant: closer to exact.
     """
 
-    name = "RDP"
-
     def __init__(self, adjacency: Adjacency, orders: Sequence[float] | None = None) -> None:
         super().__init__(adjacency)
         self.orders: Array = np.asarray(
@@ -153,15 +145,6 @@ class RdpAccountant(Accountant):
         log_kept = self._log_kept()
         spare = (delta + math.expm1(log_kept)) / math.exp(log_kept)
         return epsilon_of_rdp(self.orders, self.rdp, spare)[0] if spare > 0 else math.inf
-
-    def delta(self, *, epsilon: float) -> float:
-        """Return the total delta, as ``Accountant.delta``."""
-        epsilon = checked_epsilon(epsilon)
-        if not self._counted:
-            return 0.0
-        log_kept = self._log_kept()
-        rest = delta_of_rdp(self.orders, self.rdp, epsilon)[0]
-        return min(1.0, -math.expm1(log_kept) + math.exp(log_kept) * rest)
 
     def _log_kept(self) -> float:
         """Return the logarithm of the probability that no stated delta strikes."""

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.arrays import Array
-from reticent.core.checks import probability, real
+from reticent.core.checks import probability
 from reticent.core.errors import InvalidParameter
 
 _ROUNDING = 2e-15
@@ -51,7 +51,6 @@ def epsilon_of_rdp(
           doi:10.1007/BF00535278, for epsilon = 0.
 
     See Also:
-        reticent.accounting.delta_of_rdp: the other direction.
         reticent.accounting.ApproximateRdp: divergences up to a slack.
     """
     alphas, rdp = _checked(orders, divergences)
@@ -65,60 +64,6 @@ def epsilon_of_rdp(
     found[delta**2 * (1 - _ROUNDING) + np.expm1(-rdp) > 0] = 0.0
     best = int(np.argmin(found))
     return max(0.0, float(found[best])), float(alphas[best])
-
-
-def delta_of_rdp(
-    orders: npt.ArrayLike, divergences: npt.ArrayLike, epsilon: float
-) -> tuple[float, float]:
-    """Return the smallest delta at ``epsilon`` that one of the orders proves, and that order.
-
-    Args:
-        orders: shape (k,), each above 1.
-        divergences: shape (k,), each at least 0, infinite where nothing is known.
-        epsilon: at least 0.
-
-    Returns:
-        Delta in [0, 1], and the order.
-
-    Raises:
-        InvalidParameter: orders, divergences or epsilon out of their range.
-
-    Example:
-        >>> delta, order = delta_of_rdp([2.0, 8.0, 32.0], [0.01, 0.04, 0.16], 0.3878)
-        >>> round(delta, 7), order
-        (1e-05, 32.0)
-
-    References:
-        - Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
-          arXiv:2004.00010, proposition 12.
-
-    See Also:
-        reticent.accounting.epsilon_of_rdp: the other direction.
-    """
-    alphas, rdp = _checked(orders, divergences)
-    epsilon = checked_epsilon(epsilon)
-    with np.errstate(divide="ignore"):
-        far = 0.5 * np.log(-np.expm1(-rdp))
-    parts = (alphas - 1) * (rdp - epsilon), (alphas - 1) * np.log1p(-1 / alphas), -np.log(alphas)
-    finite = np.isfinite(rdp) & (alphas > _LEAST_ORDER)
-    near = np.where(finite, sum(parts), math.inf)
-    found = np.minimum(far, near)
-    magnitude = np.where(finite, (alphas - 1) * (rdp + epsilon), 0.0) + 1 + np.log(alphas)
-    found += _ROUNDING * np.where(np.isfinite(found), magnitude + np.abs(found), 0.0)
-    best = int(np.argmin(found))
-    return min(1.0, math.exp(min(0.0, float(found[best])))), float(alphas[best])
-
-
-def checked_epsilon(epsilon: float) -> float:
-    """Return the total ``epsilon`` as a float of at least 0.
-
-    Raises:
-        InvalidParameter: not a number, NaN or negative.
-    """
-    epsilon = real(epsilon, name="epsilon")
-    if not epsilon >= 0:
-        raise InvalidParameter(f"epsilon={epsilon!r}: expected a number of at least 0")
-    return epsilon
 
 
 def _checked(orders: npt.ArrayLike, divergences: npt.ArrayLike) -> tuple[Array, Array]:

@@ -8,10 +8,9 @@ from scipy import special
 
 from reticent.accounting.accountants import Accountant
 from reticent.accounting.composition import smallest_without
-from reticent.accounting.conversion import checked_epsilon
 from reticent.accounting.events import Cost, GaussianCost
-from reticent.core.checks import positive, probability
-from reticent.core.errors import IncompatibleGuarantees
+from reticent.core.checks import positive, probability, real
+from reticent.core.errors import IncompatibleGuarantees, InvalidParameter
 
 _ULPS = 1e-15
 
@@ -42,8 +41,10 @@ def gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
     """
     multiplier, epsilon = (
         positive(noise_multiplier, name="noise_multiplier"),
-        checked_epsilon(epsilon),
+        real(epsilon, name="epsilon"),
     )
+    if not epsilon >= 0:
+        raise InvalidParameter(f"epsilon={epsilon!r}: expected a number of at least 0")
     half, slope = 0.5 / multiplier, epsilon * multiplier
     if slope - half > _NEVER:
         return math.nextafter(0.0, 1.0)
@@ -112,23 +113,12 @@ class GaussianAccountant(Accountant):
         reticent.accounting.PldAccountant: any noise, close to exact.
     """
 
-    name = "Gaussian"
-
     def epsilon(self, *, delta: float) -> float:
         """Return the total epsilon, as ``Accountant.epsilon``."""
         delta = probability(delta, name="delta")
         if not self._counted:
             return 0.0
         return gaussian_epsilon(noise_multiplier=self._multiplier(), delta=delta)
-
-    def delta(self, *, epsilon: float) -> float:
-        """Return the total delta, as ``Accountant.delta``."""
-        epsilon = checked_epsilon(epsilon)
-        return (
-            gaussian_delta(noise_multiplier=self._multiplier(), epsilon=epsilon)
-            if self._counted
-            else 0.0
-        )
 
     def _multiplier(self) -> float:
         steps = (

@@ -8,7 +8,6 @@ import math
 from typing import Any, Self
 
 from reticent.accounting.accountants import Accountant, RdpAccountant
-from reticent.accounting.conversion import checked_epsilon
 from reticent.accounting.dominating_pairs import (
     screening_loss_distribution,
     votes_loss_distribution,
@@ -82,8 +81,6 @@ class PldAccountant(Accountant):
         reticent.accounting.GaussianAccountant: exact, for Gaussian noise alone.
     """
 
-    name = "PLD"
-
     def __init__(self, adjacency: Adjacency, interval: float | None = None) -> None:
         super().__init__(adjacency)
         self.interval = None if interval is None else positive(interval, name="interval")
@@ -101,11 +98,6 @@ class PldAccountant(Accountant):
         delta = probability(delta, name="delta")
         found = float(self._distribution().get_epsilon_for_delta(delta))
         return min(found, self._renyi().epsilon(delta=delta))
-
-    def delta(self, *, epsilon: float) -> float:
-        """Return the total delta, as ``Accountant.delta``."""
-        found = float(self._distribution().get_delta_for_epsilon(checked_epsilon(epsilon)))
-        return min(found, self._renyi().delta(epsilon=epsilon))
 
     def _renyi(self) -> RdpAccountant:
         """Return the same events counted by Rényi divergences."""

@@ -21,7 +21,7 @@ from reticent.audit.neighbour_pairs import (
     searched_pairs,
 )
 from reticent.audit.records import audit_records
-from reticent.audit.sequential import SequentialTest, refute_recorded
+from reticent.audit.sequential import SequentialTest
 from reticent.audit.stated_noise import ScaleTest, reachable_laplace
 from reticent.audit.subjects import (
     CommandSubject,
@@ -51,7 +51,6 @@ __all__ = [
     "propose_test_release_case",
     "reachable_laplace",
     "read_pairs",
-    "refute_recorded",
     "schema_pairs",
     "searched_pairs",
     "worst_levels",

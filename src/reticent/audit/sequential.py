@@ -90,7 +90,6 @@ _AT_ONCE = 2**11
 _SEARCHED = np.geomspace(0.01, 24.0, 240)
 """Values of epsilon among which ``excluded`` looks."""
 
-_COINS = 0xC01
 _MOST_RISKED = 1.0 - 2.0**-40
 
 
@@ -165,7 +164,6 @@ class SequentialTest:
 
     See Also:
         reticent.audit.claim: of anything that answers about a data set.
-        reticent.audit.refute_recorded: of outputs that were drawn before.
     """
 
     def __init__(
@@ -424,49 +422,6 @@ def bet(
         report("runs", made, runs or 0, float("nan"))
         if stop and any(test.refuted for test in tests):
             break
-
-
-def refute_recorded(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    *,
-    epsilon: float,
-    delta: float,
-    alpha: float,
-    seed: int | None = None,
-    beliefs: Sequence[Learner] | None = None,
-) -> SequentialTest:
-    """Return the test of a claim, fed with outputs that were drawn before.
-
-    Coins choose the side of each draw until one side is used up, and each output is used once.
-
-    Args:
-        first: shape (n,) or (n, d), outputs of independent runs on D, in their order.
-        second: the same on D'.
-        epsilon, delta, alpha, beliefs: arguments of ``SequentialTest``.
-        seed: seed of the coins. None takes them from the operating system.
-
-    Example:
-        >>> random = np.random.default_rng(0)
-        >>> coins = random.random((2, 4000))
-        >>> test = refute_recorded(
-        ...     coins[0] < 0.75, coins[1] < 0.25, epsilon=0.7, delta=0.0, alpha=0.05, seed=0
-        ... )
-        >>> test.refuted, bool(0.7 <= test.excluded(delta=0.0) < math.log(3))
-        (True, True)
-    """
-    sides = [np.asarray(one, dtype=np.float64) for one in (second, first)]
-    test = SequentialTest(epsilon=epsilon, delta=delta, alpha=alpha, beliefs=beliefs)
-    random = np.random.default_rng(None if seed is None else [seed, _COINS])
-    coins = random.random(sum(map(len, sides))) < 0.5
-    heads = np.cumsum(coins)
-    numbers = np.arange(1, len(coins) + 1)
-    inside = (heads <= len(sides[1])) & (numbers - heads <= len(sides[0]))
-    coins = coins[inside]
-    outputs = np.empty((len(coins), *sides[0].shape[1:]))
-    outputs[coins], outputs[~coins] = sides[1][: coins.sum()], sides[0][: (~coins).sum()]
-    test.update(coins, outputs)
-    return test
 
 
 def by_coin(first: Callable[[int], Array], second: Callable[[int], Array]) -> Draw:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -152,26 +153,27 @@ def values_of(
         raise InvalidInput("reply: expected lists of answers and of what is withheld")
     if len(answers) != rows or len(withheld) != rows:
         raise InvalidInput(f"reply: expected {rows} answers, got {len(answers)}")
-    if any(type(mark) is not bool for mark in withheld):
+    if {*map(type, withheld)} - {bool}:
         raise InvalidInput("reply: expected truth values of what is withheld")
     mask = np.array(withheld, dtype=np.bool_)
     if [answer is None for answer in answers] != withheld:
         raise InvalidInput("reply: expected null for what is withheld, and for nothing else")
     given = [answer for answer in answers if answer is not None]
-    if any(isinstance(answer, list) for answer in given):
-        widths = {len(answer) if isinstance(answer, list) else -1 for answer in given}
-        if len(widths) != 1 or -1 in widths:
+    kinds = {*map(type, given)}
+    if list in kinds:
+        widths = {*map(len, given)} if kinds == {list} else set()
+        if len(widths) != 1:
             raise InvalidInput("reply: expected vectors of one length")
-        if any(type(number) not in (int, float) for answer in given for number in answer):
+        if not {*map(type, chain.from_iterable(given))} <= {int, float}:
             raise InvalidInput("reply: expected numbers in every vector")
         vectors = np.full((rows, widths.pop()), np.nan)
         vectors[~mask] = given
         return vectors, mask
-    if all(type(answer) is int for answer in given):
+    if kinds <= {int}:
         labels = np.full(rows, -1, dtype=np.int64)
         labels[~mask] = given
         return labels, mask
-    if mask.any() or len({type(answer) for answer in given}) > 1:
+    if mask.any() or len(kinds) > 1:
         named = np.full(rows, None, dtype=object)
         named[~mask] = given
         return named, mask

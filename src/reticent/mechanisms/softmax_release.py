@@ -81,11 +81,6 @@ class SoftmaxRelease(LabelMechanism):
     name: ClassVar[str] = "softmax release"
     least_epsilon: ClassVar[float] = 1e-9
 
-    @property
-    def temperature(self) -> float:
-        """Divisor of the logits before the softmax: sensitivity over epsilon, in logit units."""
-        return self._steps_temperature * self.grid.step
-
     @cached_property
     @override
     def grid(self) -> Grid:

@@ -13,7 +13,7 @@ from reticent.systems.power.code_inputs import SchemaRows
 from reticent.systems.power.code_query import LABEL, CodeQuery
 from reticent.systems.power.mechanism_choice import PublicRows
 from reticent.systems.power.query import PowerSetting, neighbours_within
-from reticent.systems.scores import Scores, channel_scores, joint_of
+from reticent.systems.scores import channel_scores, joint_of
 from reticent.tables.schema import TabularSchema
 
 
@@ -44,9 +44,4 @@ def code_query(
     scores = channel_scores(found.mechanism.matrix.T @ joint)
     channel = replace(found.mechanism, adjacency=neighbours_within(required.radius, schema))
     plan = replace(required, mechanism="code", delta=0.0)
-    return replace(found, mechanism=channel), worth(plan, scores)
-
-
-def worth(plan: PowerSetting, scores: Scores) -> PowerSetting:
-    """Return ``plan`` with its utility."""
-    return replace(plan, utility=scores.of(plan.scoring), information=scores.information)
+    return replace(found, mechanism=channel), plan.worth(scores)

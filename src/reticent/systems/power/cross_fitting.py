@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from reticent.core.arrays import Array
 from reticent.core.coded_rows import CodedRows
-from reticent.systems.power.code_choice import worth
 from reticent.systems.power.code_query import LABEL, CodeQuery
 from reticent.systems.power.held_scores import HeldScores, answer_scores, simplest
 from reticent.systems.power.likeliest_query import LikeliestQuery
@@ -86,7 +85,7 @@ def cross_fitted(
             answers.append(_answers(query, rows[folds == fold], classes, seed=settings.seed))
         order = np.concatenate([np.flatnonzero(folds == fold) for fold in range(_FOLDS)])
         held = _believed(answers, labels[order], scoring=required.scoring)
-        found.append((worth(plan, held.scores), held))
+        found.append((plan.worth(held.scores), held))
     ranked = sorted((plan for plan, _ in found), key=rank)
     return simplest(found, scoring=required.scoring), tuple(ranked)
 

@@ -14,7 +14,6 @@ import torch
 from reticent.core.errors import CalibrationFailed, UnsupportedNorm
 from reticent.core.norms import Norm
 from reticent.mechanisms import analytic_sigma
-from reticent.systems.power.code_choice import worth
 from reticent.systems.power.mechanism_choice import FitSettings, PublicRows
 from reticent.systems.power.protection import AttributeRadii
 from reticent.systems.power.query import PowerQuery, PowerSetting, rank
@@ -103,7 +102,7 @@ def _vectors(
     if not hasattr(mechanism, "scale"):
         raise UnsupportedNorm(f"mechanism={name!r}: expected an additive mechanism")
     scores = _vector_scores(query, mechanism.scale, rows, settings)
-    return replace(query, plan=worth(query.plan, scores))
+    return replace(query, plan=query.plan.worth(scores))
 
 
 def _vector_scores(

@@ -183,6 +183,4 @@ def _scored(fitted: FittedLikeliest, rows: PublicRows) -> FittedLikeliest:
     columns = len(query.given.start)
     chances = [label_shares(value[:, :columns]) for value in values]
     found = answer_scores(chances, weights, rows.held_labels)
-    plan = query.plan
-    plan = replace(plan, utility=found.of(plan.scoring), information=found.information)
-    return replace(fitted, query=replace(query, plan=plan))
+    return replace(fitted, query=replace(query, plan=query.plan.worth(found)))

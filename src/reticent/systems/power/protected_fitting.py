@@ -140,11 +140,7 @@ def _served(
         scoring=query.plan.scoring,
         seed=seed,
     )
-    return _worth(query.plan, held.scores), held
-
-
-def _worth(plan: PowerSetting, found: Scores) -> PowerSetting:
-    return replace(plan, utility=found.of(plan.scoring), information=found.information)
+    return query.plan.worth(held.scores), held
 
 
 def _reader(
@@ -170,7 +166,7 @@ def _reader(
     told = near[:, list(plan.columns)] if plan.columns else near
     model = train_reader(free, told, rows.train_labels, config, report=report)
     query = ProtectedQuery(protection.schema, model, plan)
-    return replace(query, plan=_worth(plan, held_scores(query, rows, seed=settings.seed)))
+    return replace(query, plan=plan.worth(held_scores(query, rows, seed=settings.seed)))
 
 
 def told_columns(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -35,7 +35,7 @@ from reticent.noise import Sampler, SeededSampler
 from reticent.release.bundle import rebuilding
 from reticent.systems.power.certificates import EncoderBound, sorting_bound
 from reticent.systems.power.protection import AttributeRadii, Protection
-from reticent.systems.scores import SCORINGS
+from reticent.systems.scores import SCORINGS, Scores
 from reticent.tables.schema import TabularSchema
 
 PROTECTED = ("clear-noise", "clear-code")
@@ -133,6 +133,10 @@ class PowerSetting:
                 f"{', '.join(CHOICES)} for the mechanism clear-code, 0 and '' for others"
             )
         one_of(self.scoring, SCORINGS, name="scoring")
+
+    def worth(self, scores: Scores) -> PowerSetting:
+        """Return this setting with its utility and information."""
+        return replace(self, utility=scores.of(self.scoring), information=scores.information)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values, the constructor's arguments."""
