@@ -1,12 +1,12 @@
 """What releasing table rows costs beside scoring them: ``PowerEncoder.release`` over XGBoost's
 ``predict_proba``, one thread.
 
-Rows of Adult (8 columns of words, 6 of numbers; two labels) and Forest Cover (54
-numbers; seven labels), repeated where there are fewer. XGBoost has its 100 trees of default shape
-and gets a finished float32 matrix, so reading words costs it nothing; release gets the table as it
-is. Columns: CPU time of release over that of XGBoost, the same without drawing noise, rows per CPU
-second, and the peak of allocated bytes per row (tracemalloc, which sees numpy's arrays; the table
-itself not counted).
+Rows of Adult (8 columns of words, 6 of numbers; two labels) and Forest Cover (54 numbers; seven
+labels), repeated where there are fewer. XGBoost has its 100 trees of default shape and gets a
+finished float32 matrix, so reading words costs it nothing; release gets an Arrow table. Columns:
+CPU time of release over that of XGBoost, the same without drawing noise, rows per CPU second, and
+the peak of allocated bytes per row (tracemalloc, which sees numpy's arrays; the table itself not
+counted).
 
     RETICENT_DATA=... python benchmarks/table_release.py [--rows 100000]
 """
@@ -26,6 +26,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pyarrow as pa
 import torch
 import xgboost
 from figures import Figure, processor_seconds
@@ -76,6 +77,8 @@ def main() -> None:
         rows = np.resize(table.train_rows, (number, schema.columns))
         labels = np.unique(np.resize(table.train_labels, number), return_inverse=True)[1]
         matrix = schema.encode(rows).astype(np.float32) if rows.dtype == object else rows
+        columns = zip(schema.column_names, rows.T, strict=True)
+        rows = pa.table({name: pa.array(cells.tolist()) for name, cells in columns})
         model = xgboost.XGBClassifier(n_jobs=1, tree_method="hist").fit(
             matrix[: number // 2], labels[: number // 2]
         )
@@ -100,7 +103,7 @@ def main() -> None:
                 random_state=0,
                 **settings,
                 training=VectorTraining(outputs=outputs, epochs=1, head_epochs=1),
-            ).fit(rows[:PUBLIC], labels[:PUBLIC])
+            ).fit(rows.slice(0, PUBLIC), labels[:PUBLIC])
             runs = processor_seconds(
                 lambda encoder=encoder, rows=rows: encoder.release(rows), runs=3
             )
