@@ -483,6 +483,13 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/power",),
     ),
     Fault(
+        "cells near inputs learn the labels of rows held out",
+        "systems/power/code_fitting.py",
+        "self.public.known if isinstance(self.cells, AnyTwo) else self.public.blind",
+        "self.public.known",
+        ("systems/power",),
+    ),
+    Fault(
         "few rows rank mechanisms that chance alone sets apart",
         "systems/power/cross_fitting.py",
         "return simplest(found, scoring=required.scoring), tuple(ranked)",

@@ -289,7 +289,7 @@ class RemainingLeaves:
 
     @classmethod
     def of(cls, trees: BoostedTrees, places: Nodes, one: float) -> RemainingLeaves | None:
-        """Return the leaves of ``trees`` for rows with numbers in ``places``.
+        """Return the leaves of ``trees`` for numbers in ``places`` and ``one`` of at least 0.
 
         Return None where a tree has more than 64 leaves, or nodes of several parents, or where
         words take too much memory.

@@ -28,6 +28,7 @@ from reticent.systems import (
     train_server,
 )
 from reticent.systems.loading import load_answering
+from reticent.systems.power.code_fitting import code_nodes
 from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.scores import SCORINGS, channel_scores
 from reticent.tables.attributes import Categorical, Numeric
@@ -202,6 +203,21 @@ def test_a_code_for_any_two_is_a_rung_of_few_public_rows(tmp_path: Path) -> None
     loaded = CodeEncoder.load(tmp_path / "bundle")
     assert loaded.guarantee == code.guarantee
     assert loaded.card() == code.card()
+
+
+def test_cells_tell_nothing_of_labels_that_are_chance() -> None:
+    """A model that has seen the rows held out tells their labels to the cells they lie in. Honest
+    cells name 0.043 above half of 1800 coins once in 7000 runs. Such a model names 0.078 more.
+    """
+    right = []
+    for seed in range(3):
+        random = np.random.default_rng(seed)
+        X, y = random.normal(size=(3000, 2)), random.integers(0, 2, 3000)
+        public, _ = CodeEncoder(epsilon=2.0, scoring="accuracy", random_state=seed).public(X, y)
+        nodes = code_nodes(public, Within(0.1, "linf"), most=32)
+        likely = nodes.targets[0].joint.argmax(axis=1)[nodes.members]
+        right.append((likely == y)[public.held].mean())
+    assert np.mean(right) < 0.543
 
 
 def test_counterfactuals_join_rows_of_other_values() -> None:

@@ -17,7 +17,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from reticent.core.arrays import Array, Integers
+from reticent.core.arrays import Array, Booleans, Integers
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Replace
@@ -45,7 +45,12 @@ from reticent.systems.power.code_targets import ExplainedVariance, NearRows, Rec
 from reticent.systems.scores import accuracy, information, log_score, roc_auc
 from reticent.training.channel_tables import best_table
 from reticent.training.label_tables import cell_centres, cell_weights
-from reticent.training.public_models import BoostedTrees, LinearModel, label_shares
+from reticent.training.public_models import (
+    BoostedTrees,
+    LinearModel,
+    PublicModel,
+    label_shares,
+)
 from reticent.training.staircases import (
     Crowd,
     Information,
@@ -125,7 +130,7 @@ class _Known:
     source: TargetSource
     shares: Array
     numbers: Integers
-    folds: tuple[tuple[BoostedTrees | LinearModel, Integers], ...] = ()
+    folds: tuple[tuple[PublicModel, Integers], ...] = ()
 
     def unseen(self, dense: Array, places: Integers) -> Array:
         """Return shares at ``dense``, shape (n, d), by models that have not seen the rows at
@@ -179,26 +184,41 @@ class PublicRows:
     @cached_property
     def known(self) -> tuple[_Known, ...]:
         """The labels, with models that are fitted on all rows, and what cross-fitted ones say."""
-        return tuple(self._known(wanted) for wanted in self.wanted)
+        return tuple(self._known(wanted, np.ones_like(self.held)) for wanted in self.wanted)
 
-    def _known(self, wanted: Wanted) -> _Known:
+    @cached_property
+    def blind(self) -> tuple[_Known, ...]:
+        """The labels, with models that have not seen the rows held out.
+
+        Where a node is a place, a model tells it the labels of the rows next to it.
+        """
+        return tuple(self._known(wanted, ~self.held) for wanted in self.wanted)
+
+    def _known(self, wanted: Wanted, seen: Booleans) -> _Known:
         if wanted.numbers is None:
             source = TargetSource(wanted.labels, None, wanted.column)
             shares = source.shares(self.rows)
             return _Known(wanted.name, source, shares, np.asarray(shares.argmax(axis=1)))
         numbers, dense = wanted.numbers, self.dense
-        splits = _splits(numbers, self.seed)
-        learnt = self._learner(numbers, splits)
-        folds = tuple((learnt(places), held) for places, held in splits)
-        source = TargetSource(wanted.labels, learnt(np.arange(len(dense))), None)
+        if wanted.name not in self.learners:
+            splits = _splits(numbers, self.seed, np.ones_like(self.held))
+            self.learners[wanted.name] = self._learner(numbers, splits)
+        learnt = self.learners[wanted.name]
+        folds = tuple((learnt(rows), held) for rows, held in _splits(numbers, self.seed, seen))
+        source = TargetSource(wanted.labels, learnt(_learning(numbers, seen)), None)
         shares = np.empty((len(dense), len(wanted.labels)))
         known = _Known(wanted.name, source, shares, numbers, folds)
         shares[:] = known.unseen(dense, np.arange(len(dense)))
         return known
 
+    @cached_property
+    def learners(self) -> dict[str, Callable[[Integers], PublicModel]]:
+        """Return the way to learn each label that was chosen."""
+        return {}
+
     def _learner(
         self, numbers: Integers, splits: Sequence[tuple[Integers, Integers]]
-    ) -> Callable[[Integers], BoostedTrees | LinearModel]:
+    ) -> Callable[[Integers], PublicModel]:
         """A model of some rows: boosted trees, or, for points of many coordinates or where rows are
         few, a linear one if that loses less on rows that it has not seen.
         """
@@ -221,7 +241,7 @@ class PublicRows:
             model = LinearModel.from_sklearn(found)
             return replace(model, weight=model.weight / scale)
 
-        def score(learnt: Callable[[Integers], BoostedTrees | LinearModel]) -> float:
+        def score(learnt: Callable[[Integers], PublicModel]) -> float:
             found = []
             for first, held in splits if few else splits[:1]:
                 scores = learnt(first).scores(CodedRows.of(self.dense[held]))
@@ -229,7 +249,7 @@ class PublicRows:
                 found.append(log_score(label_shares(scores), right))
             return float(np.mean(found))
 
-        tried: list[Callable[[Integers], BoostedTrees | LinearModel]] = []
+        tried: list[Callable[[Integers], PublicModel]] = []
         if trees:
             tried += [self._booster(numbers, settings) for settings in boosters]
         if few or not trees:
@@ -279,8 +299,15 @@ class PublicRows:
         return asked, found
 
 
-def _splits(numbers: Integers, seed: int) -> list[tuple[Integers, Integers]]:
-    """Return rows to learn from and rows held out, every label spread over all folds.
+def _learning(numbers: Integers, seen: Booleans) -> Integers:
+    """Return the places of rows that are seen, or of all where these lack a label."""
+    enough = len(np.unique(numbers[seen])) > numbers.max()
+    return np.flatnonzero(seen) if enough else np.arange(len(numbers))
+
+
+def _splits(numbers: Integers, seed: int, seen: Booleans) -> list[tuple[Integers, Integers]]:
+    """Return rows to learn from, of those that are seen, and rows held out, every label spread over
+    all folds.
 
     A label whose only row is held out cannot be learnt without it.
     """
@@ -288,12 +315,10 @@ def _splits(numbers: Integers, seed: int) -> list[tuple[Integers, Integers]]:
     order = np.lexsort((random.random(len(numbers)), numbers))
     folds = np.empty(len(numbers), dtype=np.int64)
     folds[order] = np.arange(len(numbers)) % _FOLDS
-    found = []
-    for fold in range(_FOLDS):
-        rest = np.flatnonzero(folds != fold)
-        known = len(np.unique(numbers[rest])) > numbers.max()
-        found.append((rest if known else np.arange(len(numbers)), np.flatnonzero(folds == fold)))
-    return found
+    return [
+        (_learning(numbers, seen & (folds != fold)), np.flatnonzero(folds == fold))
+        for fold in range(_FOLDS)
+    ]
 
 
 def scores_of(scores: Array) -> int:
@@ -346,7 +371,9 @@ class CodeNodes:
         """The targets without what they are worth."""
         found = [
             CodeTarget(known.name, LABEL, known.source.labels, self._joint(known), None)
-            for known in self.public.known
+            for known in (
+                self.public.known if isinstance(self.cells, AnyTwo) else self.public.blind
+            )
         ]
         for target in self.public.further:
             if isinstance(target, Recall):
