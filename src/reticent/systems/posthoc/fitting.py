@@ -177,6 +177,7 @@ def fit_release(
                 refitted, lambda candidate, data, path: scored([candidate], data, [path])
             )
             choice, part = cross_fitted(choice, prepared.data, refits) or (choice, part)
+        head = choice.head  # trained here, where torch's generator is forked
     chosen = choice.candidate
     return FittedRelease(
         PrivateQuery(
@@ -190,7 +191,7 @@ def fit_release(
         ),
         prepared.embedder,
         part,
-        choice.head,
+        head,
         choice.considered,
         prepared.classes,
         prepared.input_shape,
