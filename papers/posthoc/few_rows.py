@@ -81,6 +81,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--seeds", type=int, default=10, help="how many cuts are averaged")
     parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
+    parser.add_argument("--tables", nargs="+", choices=[*TABLES], default=[*TABLES])
     parser.add_argument("--folder", type=Path, default=Path("runs") / "posthoc-few-rows")
     chosen = parser.parse_args(arguments)
     names = (*_WAYS, *RUNGS)
@@ -89,7 +90,7 @@ def main(arguments: list[str] | None = None) -> None:
     lines = [f"| {' | '.join(columns)} |"]
     lines.append("|---" * (lines[0].count("|") - 1) + "|")
     for epsilon in chosen.epsilons:
-        for name in TABLES:
+        for name in chosen.tables:
             cuts = [
                 cached_result(
                     chosen.folder / f"{name}-{seed}-{epsilon:g}.json",
