@@ -497,6 +497,13 @@ FAULTS: tuple[Fault, ...] = (
         ("systems/power",),
     ),
     Fault(
+        "a rung is scored on rows that it was fitted on",
+        "systems/posthoc/cross_fitting.py",
+        "CalibrationData(rows[~held], rows[held], labels[~held], labels[held])",
+        "CalibrationData(rows, rows[held], labels, labels[held])",
+        ("systems/posthoc",),
+    ),
+    Fault(
         "an audit believes what a code's mechanism says that it costs",
         "audit/fitted.py",
         "return query.stated",

@@ -11,6 +11,9 @@ from reticent.core.arrays import Integers
 from reticent.core.checks import as_array
 from reticent.core.errors import InvalidInput
 
+FEW_ROWS = 2_000
+"""Public rows below which releases are compared across folds."""
+
 
 def class_labels(y: npt.ArrayLike | None, rows: int) -> tuple[npt.NDArray[Any], Integers]:
     """Return the distinct labels in rising order, and for each row the place of its own among them.
@@ -89,3 +92,15 @@ def restored_labels(stored: Any, *, expected: int | None = None) -> npt.NDArray[
             f"{len(labels)}"
         )
     return labels
+
+
+def balanced_folds(labels: Integers, folds: int) -> Integers:
+    """Return a fold for each row, from 0, every label spread over as many as it can be.
+
+    Example:
+        >>> balanced_folds(np.array([1, 0, 1, 0, 1]), 2).tolist()
+        [0, 0, 1, 1, 0]
+    """
+    found = np.empty(len(labels), dtype=np.int64)
+    found[np.argsort(labels, kind="stable")] = np.arange(len(labels)) % folds
+    return found

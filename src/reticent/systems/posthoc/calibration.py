@@ -115,16 +115,24 @@ class Choice:
     Attributes:
         candidate: the chosen function.
         plan: its setting.
-        head: classifier of released vectors that utility was measured with, None for labels or
-            without labels.
         considered: every plan that was scored, best first. After a first look those that it left
             out come last.
+        near: candidates and plans that a first look left, best first, else none.
+        scorer: what scored the plan.
     """
 
     candidate: Candidate
     plan: PosthocSetting
-    head: Head | None
     considered: tuple[PosthocSetting, ...]
+    near: tuple[tuple[Candidate, PosthocSetting], ...]
+    scorer: _Utility
+
+    @cached_property
+    def head(self) -> Head | None:
+        """A classifier of released vectors, trained at their noise, None for labels or without
+        labels.
+        """
+        return self.scorer.head_of(self.plan)
 
 
 def calibrate(
@@ -171,17 +179,21 @@ def calibrate(
     heads = data.train_labels is not None and any(
         not releases_labels(candidate.mechanism) for candidate in candidates
     )
-    if first_look and heads and total > 1:
+    looks = first_look and heads and total > 1
+    if looks:
         looked = _scored(tried, requirement, data, None, "calibration, first look", report)
         tried, out = _within_reach(looked)
     scored = _scored(tried, requirement, data, head_config, "calibration", report)
-    best = max(scored, key=lambda entry: entry.plan.utility)
-    ranking = [
-        entry.plan
-        for part in (scored, out)
-        for entry in sorted(part, key=lambda entry: -entry.plan.utility)
-    ]
-    return Choice(best.candidate, best.plan, best.scorer.head_of(best.plan), tuple(ranking))
+    scored.sort(key=lambda entry: -entry.plan.utility)
+    out.sort(key=lambda entry: -entry.plan.utility)
+    best = scored[0]
+    return Choice(
+        best.candidate,
+        best.plan,
+        tuple(entry.plan for entry in (*scored, *out)),
+        tuple((entry.candidate, entry.plan) for entry in scored) if looks else (),
+        best.scorer,
+    )
 
 
 @dataclass(frozen=True, eq=False)

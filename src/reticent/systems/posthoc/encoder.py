@@ -50,8 +50,9 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
         obfuscator: part that makes released values of embeddings: "noise-aware" (ours), "identity",
             "live" (the coordinates that vary), "pca", "discriminants", "parts" and "signs" (codes
             for any two inputs, which stand for means of public embeddings), "auto" (all of these,
-            scored on calibration rows, with every score in ``considered_``), a part such as
-            ``NoiseAware(outputs=2)``, or your own trained torch module.
+            scored on calibration rows, with every score in ``considered_``. Below 2,000 rows with
+            labels the three best are compared over all rows, by folds, and the winner is fitted on
+            all), a part such as ``NoiseAware(outputs=2)``, or your own trained torch module.
         mechanism: "auto", or one of "laplace", "k-norm-linf", "k-norm-l2", "gaussian", and "code"
             for parts and signs. With "auto" every mechanism is tried on a network that does not
             depend on it. A part that is trained for its release is trained for "k-norm-linf", and

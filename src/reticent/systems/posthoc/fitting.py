@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,12 +22,14 @@ from reticent.systems.class_labels import class_labels
 from reticent.systems.embedding import Embedding, domain_of
 from reticent.systems.embedding.fitted import embedding_of
 from reticent.systems.input_rows import input_rows
-from reticent.systems.posthoc.calibration import CalibrationData, Candidate, calibrate
+from reticent.systems.posthoc.calibration import CalibrationData, Candidate, Choice, calibrate
 from reticent.systems.posthoc.certificates import bound_of
+from reticent.systems.posthoc.cross_fitting import Refits, cross_fitted, few
 from reticent.systems.posthoc.label_lattice import LatticeRows, fitted_rules
 from reticent.systems.posthoc.plans import (
     CODE,
     LABEL_RULES,
+    Path,
     PosthocSetting,
     Requirement,
     output_of,
@@ -44,6 +46,7 @@ from reticent.training.parts.contract import (
     trains_for_release,
     variants,
 )
+from reticent.training.parts.ladder import Ladder
 from reticent.training.parts.linear_maps import PublicDiscriminants
 from reticent.training.parts.public_nodes import PublicNodes
 from reticent.training.progress import Report, progress
@@ -138,18 +141,44 @@ def fit_release(
                 settings, prepared, part, mechanism, network, requirement, report
             )
         ]
-        candidates, rows = [candidate for candidate, _ in pairs], len(prepared.data.train)
-        choice = calibrate(
-            candidates,
-            requirement,
-            prepared.data,
-            paths=settings.paths,
-            head_config=settings.calibration.head(prepared.seed, rows=rows),
-            first_look=settings.calibration.head_epochs is None,
-            report=report,
-        )
+
+        def scored(
+            candidates: Sequence[Candidate], data: CalibrationData, paths: Sequence[Path]
+        ) -> Choice:
+            return calibrate(
+                candidates,
+                requirement,
+                data,
+                paths=paths,
+                head_config=settings.calibration.head(prepared.seed, rows=len(data.train)),
+                first_look=settings.calibration.head_epochs is None,
+                report=report,
+            )
+
+        def refitted(
+            candidate: Candidate, data: CalibrationData
+        ) -> tuple[Candidate, BaseEstimator] | None:
+            on = replace(prepared, data=data)
+            part, mechanism = part_of(candidate), candidate.mechanism
+            again = _fitted(settings, on, part, mechanism, report)
+            network = _network(settings, on, again, mechanism)
+            if not serves(mechanism, network.output_dimension, delta=settings.delta):
+                return None
+            made = _candidates(settings, on, again, mechanism, network, requirement, report)
+            return made[0], again
+
+        def part_of(candidate: Candidate) -> BaseEstimator:
+            return next(part for other, part in pairs if other is candidate)
+
+        choice = scored([candidate for candidate, _ in pairs], prepared.data, settings.paths)
+        part = part_of(choice.candidate)
+        if isinstance(settings.released, Ladder) and few(choice, prepared.data):
+            refits = Refits(
+                refitted, lambda candidate, data, path: scored([candidate], data, [path])
+            )
+            choice, part = cross_fitted(choice, prepared.data, refits) or (choice, part)
+        head = choice.head  # trained here, where torch's generator is forked
     chosen = choice.candidate
-    part = next(part for candidate, part in pairs if candidate is chosen)
     return FittedRelease(
         PrivateQuery(
             prepared.embedding,
@@ -162,7 +191,7 @@ def fit_release(
         ),
         prepared.embedder,
         part,
-        choice.head,
+        head,
         choice.considered,
         prepared.classes,
         prepared.input_shape,
@@ -237,17 +266,6 @@ def _trained(
     settings: PosthocSettings, prepared: Prepared, mechanisms: Mechanisms, report: Report
 ) -> list[tuple[BaseEstimator, str]]:
     """Yield fitted parts, each with a mechanism to try it with."""
-
-    def fit(part: BaseEstimator, mechanism: str | None) -> BaseEstimator:
-        return fitted(
-            part,
-            prepared.data.train,
-            prepared.data.train_labels,
-            seed=prepared.seed,
-            release=None if mechanism is None else settings.release(mechanism, prepared.domain),
-            report=report,
-        )
-
     trained: list[tuple[BaseEstimator, str]] = []
     for part in variants(settings.released):
         if prepared.data.train_labels is None and needs_labels(part):
@@ -255,13 +273,16 @@ def _trained(
         tried = mechanisms(part, prepared.domain.dimension)
         if trains_for_release(part):
             own = [mechanism for mechanism in tried if mechanism not in LABEL_RULES]
-            trained += [(fit(part, mechanism), mechanism) for mechanism in own]
+            trained += [
+                (_fitted(settings, prepared, part, mechanism, report), mechanism)
+                for mechanism in own
+            ]
             rules = [mechanism for mechanism in tried if mechanism in LABEL_RULES]
             if rules:  # their privacy takes nothing from the network, so one serves all of them
-                plain = fit(part, rules[0])
+                plain = _fitted(settings, prepared, part, rules[0], report)
                 trained += [(plain, mechanism) for mechanism in rules]
         else:
-            once = fit(part, None)
+            once = _fitted(settings, prepared, part, tried[0], report) if tried else part
             trained += [(once, mechanism) for mechanism in tried]
     if not trained:
         raise InvalidInput(
@@ -269,6 +290,24 @@ def _trained(
             f"{settings.mechanism!r} takes; expected y, or another part"
         )
     return trained
+
+
+def _fitted(
+    settings: PosthocSettings,
+    prepared: Prepared,
+    part: BaseEstimator,
+    mechanism: str,
+    report: Report,
+) -> BaseEstimator:
+    """Return a clone of a part, fitted for a mechanism where that makes a difference."""
+    return fitted(
+        part,
+        prepared.data.train,
+        prepared.data.train_labels,
+        seed=prepared.seed,
+        release=settings.release(mechanism, prepared.domain) if trains_for_release(part) else None,
+        report=report,
+    )
 
 
 def _different(

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from reticent.core.arrays import Array
 from reticent.core.coded_rows import CodedRows
+from reticent.systems.class_labels import balanced_folds
 from reticent.systems.power.code_query import LABEL, CodeQuery
 from reticent.systems.power.held_scores import HeldScores, answer_scores, simplest
 from reticent.systems.power.likeliest_query import LikeliestQuery
@@ -67,8 +68,7 @@ def cross_fitted(
     Raises:
         InvalidInput: too few rows.
     """
-    folds = np.empty(len(labels), dtype=np.int64)
-    folds[np.argsort(labels, kind="stable")] = np.arange(len(labels)) % _FOLDS
+    folds = balanced_folds(labels, _FOLDS)
     found: list[tuple[PowerSetting, HeldScores]] = []
     for mechanism in sorted(mechanisms, key=_SIMPLEST.index):
         answers: list[Answers] = []

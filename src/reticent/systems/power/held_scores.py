@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from reticent.core.arrays import Array
+from reticent.systems.class_labels import balanced_folds
 from reticent.systems.scores import Scores, prediction_scores
 
 Labels = npt.NDArray[np.int64]
@@ -60,7 +61,7 @@ class HeldScores:
             labels: shape (n,), integers from 0 to classes - 1.
             scoring: one of ``SCORINGS``.
         """
-        group = _groups(labels)
+        group = balanced_folds(labels, GROUPS)
         kept = [group != place for place in range(GROUPS)]
         # A label whose only row is left out is not asked about.
         return cls(
@@ -161,10 +162,3 @@ def served(
         found[:, model.classes_] = model.predict_proba(answer)
         chances.append(found)
     return HeldScores.of(chances, weights, held, scoring=scoring)
-
-
-def _groups(labels: Labels) -> Labels:
-    """A group for each row, every label spread over as many as it can be."""
-    group = np.empty(len(labels), dtype=np.int64)
-    group[np.argsort(labels, kind="stable")] = np.arange(len(labels)) % GROUPS
-    return group

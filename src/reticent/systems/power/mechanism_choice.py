@@ -16,6 +16,7 @@ from reticent.core.arrays import Array
 from reticent.core.errors import CorruptBundle, InvalidInput
 from reticent.core.guarantees import Guarantee
 from reticent.release.bundle import rebuilding
+from reticent.systems.class_labels import FEW_ROWS
 from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
@@ -41,9 +42,6 @@ Labels = npt.NDArray[np.int64]
 ANY_TWO_RECORDS = ("code",)
 """What "auto" takes where any two records are neighbours. Noise on vectors would have to cover the
 diameter of the encoded box; it stays available by name."""
-
-FEW_ROWS = 2_000
-"""Public rows below which mechanisms are compared across folds."""
 
 _LEAST_OF_LABEL = 10
 
