@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
+from reticent.core.arrow_bodies import ARROW
 from reticent.core.errors import NotAuthenticated
-from reticent.service.arrow import ARROW, arrow_rows
+from reticent.service.arrow import arrow_rows
 from reticent.service.core import Service, check_role
 from reticent.service.edge import JSON, media_type
 from reticent.service.requests import (

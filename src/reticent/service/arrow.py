@@ -21,18 +21,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrow_bodies import MEMBERS, unnamed
 from reticent.core.errors import InvalidInput, ReticentError
 from reticent.core.scopes import LONGEST_NAME
 from reticent.service.catalogue import ServedBundle
 from reticent.service.requests import About, Answers, parsed
 from reticent.service.structure import Structure
 from reticent.tables.frames import kept_names
-
-ARROW = "application/vnd.apache.arrow.stream"
-"""Media type of an Arrow stream."""
-
-MEMBERS = b"reticent"
-"""Key of the schema's metadata that holds ``About`` as JSON."""
 
 _SCHEMA, _BATCH = 1, 3
 _INTEGER, _FLOAT, _TEXT, _BOOL, _LARGE_TEXT = 2, 3, 5, 6, 20
@@ -99,16 +94,6 @@ def _read(content: bytes, bundle: ServedBundle, most: int) -> Answers:
     told = {"rows": cells, "columns": None if ordered else names}
     answers = parsed(told | about.model_dump(), Answers)
     return answers.model_copy(update={"rows": table}) if plain else answers
-
-
-def unnamed(width: int) -> list[str]:
-    """Return the names that columns have where rows have none.
-
-    Example:
-        >>> unnamed(2)
-        ['x0', 'x1']
-    """
-    return [f"x{number}" for number in range(width)]
 
 
 @dataclass(frozen=True)
@@ -196,7 +181,7 @@ def _about(schema: _Table, most: int) -> About:
     """Return what the schema's metadata says beside the rows."""
     _need(schema.vector(2, 4)[1] <= _MOST_METADATA)
     entries = schema.tables(2)
-    said = [entry for entry in entries if entry.text(0, most=len(schema.data)) == MEMBERS]
+    said = [entry for entry in entries if entry.text(0, most=len(schema.data)) == MEMBERS.encode()]
     _need(len(said) <= 1)
     if not said:
         return About()
@@ -217,7 +202,9 @@ def _columns(
     # Buffers in their order, none over another: no byte stands for two columns.
     ends = buffers.sum(axis=1)
     _need((buffers[1:, 0] >= ends[:-1]).all() and ends[-1] <= len(body))
-    parts = (body[start:end] for start, end in zip(buffers[:, 0].tolist(), ends.tolist(), strict=True))
+    parts = (
+        body[start:end] for start, end in zip(buffers[:, 0].tolist(), ends.tolist(), strict=True)
+    )
     for form, (length, missing) in zip(forms, nodes.tolist(), strict=True):
         _need(length == rows)
         valid = next(parts)

@@ -250,9 +250,7 @@ async def send_problem(problem: Problem, name: str, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def stated_length(
-    headers: Mapping[str, str], *, most: int, kinds: Sequence[str] = (JSON,)
-) -> int:
+def stated_length(headers: Mapping[str, str], *, most: int, kinds: Sequence[str] = (JSON,)) -> int:
     """Return the bytes of a request's body, as its head states them.
 
     Args:

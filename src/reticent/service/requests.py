@@ -86,9 +86,7 @@ class Predictions(StrictBody):
 Body = TypeVar("Body", bound=StrictBody)
 
 
-def parsed(
-    content: bytes | dict[str, Any], kind: type[Body], *, names: int | None = None
-) -> Body:
+def parsed(content: bytes | dict[str, Any], kind: type[Body], *, names: int | None = None) -> Body:
     """Return a body, if it is one of ``kind``.
 
     Args:
