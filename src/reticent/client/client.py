@@ -78,7 +78,8 @@ class Connected:
     """The common part of both clients: a session, and connections that ``_open`` makes.
 
     Args:
-        url, key, trusted_key, retries, timeout, insecure, proxy, arrow: the arguments of ``Client``.
+        url, key, trusted_key, retries, timeout, insecure, proxy, arrow: the arguments of
+            ``Client``.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Bodies that are Arrow streams, read without a library for them.
 
-Messages of Arrow are flatbuffers, where many places may name one text: a library that copies each of
-them makes gigabytes of a megabyte. Here every place is checked before it is read, no byte is read
-twice, and nothing is allocated beyond the cells that a request may have.
+Messages of Arrow are flatbuffers, where many places may name one text: a library that copies each
+of them makes gigabytes of a megabyte. Here every place is checked before it is read, no byte stands
+for two columns, and nothing is allocated beyond the cells that a request may have.
 
 References:
     - Apache Arrow, "Arrow Columnar Format" 1.5, "Serialization and Interprocess Communication", and
@@ -216,7 +216,14 @@ def _columns(
         part = next(parts)
         values = _bits(part, rows) if form == _BITS else np.frombuffer(part, form, rows)
         column = values.astype(np.float64)
-        yield np.where(there, column.astype(object), None).tolist() if missing else column
+        yield (
+            column
+            if not missing
+            else [
+                number if given else None
+                for number, given in zip(column.tolist(), there.tolist(), strict=True)
+            ]
+        )
 
 
 def _texts(offsets: npt.NDArray[Any], data: bytes, there: npt.NDArray[np.bool_]) -> list[Any]:

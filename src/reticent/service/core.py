@@ -69,6 +69,8 @@ _MOST_STRANGERS = 8
 _OTHER_THREADS = 4
 """For routes that charge nothing."""
 
+_of_json = partial(parsed, kind=Answers)
+
 
 class Service:
     """One worker: bundles, ledger, keys and threads.
@@ -215,7 +217,7 @@ class Service:
         content: bytes,
         *,
         nonce: str = "",
-        read: Callable[[bytes], Answers] = partial(parsed, kind=Answers),
+        read: Callable[[bytes], Answers] = _of_json,
     ) -> Answer:
         """Return the answer to a body. It raises what ``Answering`` and ``Together`` raise."""
         asked = partial(self.asked, key, bundle, idempotency_key, content, nonce=nonce, read=read)
@@ -229,7 +231,7 @@ class Service:
         content: bytes,
         *,
         nonce: str = "",
-        read: Callable[[bytes], Answers] = partial(parsed, kind=Answers),
+        read: Callable[[bytes], Answers] = _of_json,
     ) -> Asked | Answer:
         """Return what a body asks, or its answer where that is free.
 

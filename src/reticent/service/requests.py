@@ -104,8 +104,10 @@ def parsed(content: bytes | dict[str, Any], kind: type[Body], *, names: int | No
         reticent.core.errors.InvalidInput: body: rows.0.0...
     """
     try:
-        whole = isinstance(content, bytes)
-        found = kind.model_validate_json(content) if whole else kind.model_validate(content)
+        if isinstance(content, bytes):
+            found = kind.model_validate_json(content)
+        else:
+            found = kind.model_validate(content)
     except ValidationError as error:
         raise InvalidInput(_told(error, kind)) from None
     if names is not None and names != len(found.model_fields_set):
