@@ -198,7 +198,7 @@ class ServedBundle:
                 "by whoever fitted it; expected a bundle whose answers are charged one by one"
             )
 
-    def inputs(self, rows: Rows, columns: Sequence[str] | None) -> Any:
+    def inputs(self, rows: Rows | npt.NDArray[np.float64], columns: Sequence[str] | None) -> Any:
         """Return rows as the system takes them.
 
         Raises:
@@ -322,7 +322,9 @@ class Catalogue:
         return bundle
 
 
-def _table(rows: Rows, schema: Any) -> npt.NDArray[Any]:
+def _table(rows: Rows | npt.NDArray[np.float64], schema: Any) -> npt.NDArray[Any]:
+    if isinstance(rows, np.ndarray):  # of finite numbers: see arrow_rows
+        return rows
     if schema is not None:
         table = np.empty((len(rows), len(rows[0])), dtype=object)
         table[:] = rows
