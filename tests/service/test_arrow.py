@@ -21,7 +21,7 @@ from reticent.core.errors import InvalidInput, NotPermitted
 from reticent.service.answering import Asked
 from reticent.service.arrow import _BATCH, _SCHEMA, _message, arrow_rows
 from reticent.service.core import Service
-from reticent.service.requests import Answers, parsed
+from reticent.service.requests import Answers, Numbers, parsed
 from tests.service.conftest import RECORDS, Place
 
 pa = pytest.importorskip("pyarrow")
@@ -45,7 +45,9 @@ def named(**columns: Any) -> Any:
 
 def stub(width: int, schema: Any = "mixed") -> Any:
     """A bundle as ``arrow_rows`` looks at it."""
-    return SimpleNamespace(system=SimpleNamespace(n_features_in_=width), schema=schema, columns=[])
+    asks = Numbers if schema is None else Answers
+    system = SimpleNamespace(n_features_in_=width)
+    return SimpleNamespace(system=system, schema=schema, columns=[], asks=asks)
 
 
 def read(content: bytes, bundle: Any, most: int = 10) -> Answers:

@@ -17,12 +17,7 @@ from reticent.core.errors import NotAuthenticated
 from reticent.service.arrow import arrow_rows
 from reticent.service.core import Service, check_role
 from reticent.service.edge import JSON, media_type
-from reticent.service.requests import (
-    Answers,
-    checked_idempotency_key,
-    checked_request_nonce,
-    parsed,
-)
+from reticent.service.requests import checked_idempotency_key, checked_request_nonce, parsed
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -79,7 +74,7 @@ async def answers(service: Service, bundle: str, scope: Scope, receive: Receive)
             if structure is None:
                 read = partial(arrow_rows, bundle=found, most=most)
             else:
-                read = partial(parsed, kind=Answers, names=structure.names)
+                read = partial(parsed, kind=found.asks, names=structure.names)
             answer = await service.answered(key, found, name, content, nonce=nonce, read=read)
     fields |= {"bundle": found.name, "rows": answer.rows, "repeated": answer.repeated}
     if not answer.repeated:

@@ -92,7 +92,7 @@ def _read(content: bytes, bundle: ServedBundle, most: int) -> Answers:
         cells = list(map(list, zip(*(_listed(column) for column in columns), strict=True)))
     ordered = kept_names(bundle.system) is None and names in (bundle.columns, unnamed(width))
     told = {"rows": cells, "columns": None if ordered else names}
-    answers = parsed(told | about.model_dump(), Answers)
+    answers = parsed(told | about.model_dump(), bundle.asks)
     return answers.model_copy(update={"rows": table}) if plain else answers
 
 
@@ -207,31 +207,29 @@ def _columns(
     )
     for form, (length, missing) in zip(forms, nodes.tolist(), strict=True):
         _need(length == rows)
-        valid = next(parts)
-        there = _bits(valid, rows) if missing else np.ones(rows, dtype=bool)
-        _need(rows - int(there.sum()) == missing)
+        valid, part, given = next(parts), next(parts), None
+        if missing:
+            given = _bits(valid, rows).tolist()
+            _need(given.count(False) == missing)
         if form.startswith("text"):
-            yield _texts(np.frombuffer(next(parts), form[5:], rows + 1), bytes(next(parts)), there)
+            offsets = np.frombuffer(part, form[5:], rows + 1)
+            yield _texts(offsets, bytes(next(parts)), given or [True] * rows)
             continue
-        part = next(parts)
         values = _bits(part, rows) if form == _BITS else np.frombuffer(part, form, rows)
         column = values.astype(np.float64)
-        yield (
-            column
-            if not missing
-            else [
-                number if given else None
-                for number, given in zip(column.tolist(), there.tolist(), strict=True)
-            ]
-        )
+        if given is None:
+            yield column
+        else:
+            cells = zip(column.tolist(), given, strict=True)
+            yield [number if there else None for number, there in cells]
 
 
-def _texts(offsets: npt.NDArray[Any], data: bytes, there: npt.NDArray[np.bool_]) -> list[Any]:
+def _texts(offsets: npt.NDArray[Any], data: bytes, given: list[bool]) -> list[Any]:
     places = offsets.tolist()
     _need(places[0] >= 0 and sorted(places) == places and places[-1] <= len(data))
     return [
-        data[start:end].decode() if given else None
-        for (start, end), given in zip(pairwise(places), there.tolist(), strict=True)
+        data[start:end].decode() if there else None
+        for (start, end), there in zip(pairwise(places), given, strict=True)
     ]
 
 

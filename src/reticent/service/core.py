@@ -69,8 +69,6 @@ _MOST_STRANGERS = 8
 _OTHER_THREADS = 4
 """For routes that charge nothing."""
 
-_of_json = partial(parsed, kind=Answers)
-
 
 class Service:
     """One worker: bundles, ledger, keys and threads.
@@ -217,7 +215,7 @@ class Service:
         content: bytes,
         *,
         nonce: str = "",
-        read: Callable[[bytes], Answers] = _of_json,
+        read: Callable[[bytes], Answers] | None = None,
     ) -> Answer:
         """Return the answer to a body. It raises what ``Answering`` and ``Together`` raise."""
         asked = partial(self.asked, key, bundle, idempotency_key, content, nonce=nonce, read=read)
@@ -231,7 +229,7 @@ class Service:
         content: bytes,
         *,
         nonce: str = "",
-        read: Callable[[bytes], Answers] = _of_json,
+        read: Callable[[bytes], Answers] | None = None,
     ) -> Asked | Answer:
         """Return what a body asks, or its answer where that is free.
 
@@ -241,13 +239,13 @@ class Service:
             idempotency_key: the client's name for the request.
             content: the body.
             nonce: the client's nonce, or "" to draw one that nobody keeps.
-            read: function that reads the body.
+            read: function that reads the body, or None where it is JSON.
 
         Raises:
             InvalidInput, NotPermitted: nothing was charged.
         """
         self.watch.check()
-        body = read(content)
+        body = parsed(content, bundle.asks) if read is None else read(content)
         rows, most = len(body.rows), bundle.most_rows(self.settings.most_rows)
         if rows > most:
             raise InvalidInput(f"rows: expected at most {most}, got {rows}")

@@ -56,6 +56,12 @@ class Answers(StrictBody):
     )
 
 
+class Numbers(Answers):
+    """Rows of numbers alone, which are read in less time."""
+
+    rows: Annotated[list[Annotated[list[float], Field(min_length=1)]], Field(min_length=1)]  # type: ignore[assignment]
+
+
 class About(StrictBody):
     """The name that is charged for all rows, or one for each."""
 
