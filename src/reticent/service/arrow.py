@@ -181,7 +181,7 @@ def _about(schema: _Table, most: int) -> About:
     """Return what the schema's metadata says beside the rows."""
     _need(schema.vector(2, 4)[1] <= _MOST_METADATA)
     entries = schema.tables(2)
-    said = [entry for entry in entries if entry.text(0, most=len(schema.data)) == MEMBERS.encode()]
+    said = [entry for entry in entries if entry.text(0, most=8 * LONGEST_NAME) == MEMBERS.encode()]
     _need(len(said) <= 1)
     if not said:
         return About()
