@@ -9,7 +9,7 @@ import opendp.prelude as opendp
 from typing_extensions import override
 
 from reticent.core.arrays import Integers
-from reticent.noise import SecureSampler
+from reticent.noise.release_samplers import system_words
 from reticent.noise.samplers import Sampler, Shape
 
 opendp.enable_features("contrib")
@@ -21,7 +21,7 @@ class OpenDPSampler(Sampler):
     name = "OpenDP and words of the operating system"
     seeded = False
 
-    words = SecureSampler.words
+    words = staticmethod(system_words)
 
     @override
     def discrete_laplace(self, shape: Shape, *, scale: float) -> Integers:
