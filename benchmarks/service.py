@@ -271,19 +271,23 @@ def cost(folder: Path, url: str, secret: str, seconds: float) -> None:
         Figure.of("server time of one answer", repeated(lambda: asked(1, 8))[0]).keep()
         for width in WIDTHS:
             rows = rng.normal(size=(1000, width))
-            with Client(f"http://127.0.0.1:{server.port}", secret) as client:
+            for arrow in (False, True):
+                with Client(f"http://127.0.0.1:{server.port}", secret, arrow=arrow) as client:
 
-                def answered(width: int = width, rows: np.ndarray = rows) -> tuple[float, float]:
-                    used, before, calls = time.process_time(), server.busy(), 25
-                    for _ in range(calls):
-                        client.answers(rows, bundle=f"labels-{width}")
-                    own, theirs = time.process_time() - used, server.busy() - before
-                    return theirs / calls / len(rows), own / calls / len(rows)
+                    def answered(
+                        width: int = width, rows: np.ndarray = rows, client: Client = client
+                    ) -> tuple[float, float]:
+                        used, before, calls = time.process_time(), server.busy(), 25
+                        for _ in range(calls):
+                            client.answers(rows, bundle=f"labels-{width}")
+                        own, theirs = time.process_time() - used, server.busy() - before
+                        return theirs / calls / len(rows), own / calls / len(rows)
 
-                served, took = repeated(answered)
-            what = f"a row of {width} columns, 1,000 in a request"
-            Figure.of(f"server time of {what}", served).keep()
-            Figure.of(f"client time of {what}", took).keep()
+                    served, took = repeated(answered)
+                what = f"a row of {width} columns, 1,000 in a request"
+                what += " of Arrow" if arrow else ""
+                Figure.of(f"server time of {what}", served).keep()
+                Figure.of(f"client time of {what}", took).keep()
         middle, late = repeated(lambda: asked(1, 8, 16))
         Figure.of("wait of 16 clients, median", middle, unit="s by the clock").keep()
         Figure.of("wait of 16 clients, p99", late, unit="s by the clock").keep()

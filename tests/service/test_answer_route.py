@@ -45,6 +45,8 @@ def test_both_ways_ask_for_the_same(clients: list[httpx.Client], place: Place) -
         ({"Content-Encoding": "gzip"}, {"rows": ROWS}, PATH, 415),
         ({}, {"rows": ROWS * 200}, PATH, 413),
         ({}, {"rows": "none"}, PATH, 422),
+        ({}, {"rows": [[0.5, None]]}, PATH, 422),
+        ({}, {"rows": [["0.5", 0.5]]}, PATH, 422),
     ]
     for client in clients:
         for headers, body, path, status in refused:

@@ -6,6 +6,7 @@ import pytest
 from reticent.core.errors import InvalidInput
 from reticent.service.requests import (
     Answers,
+    Numbers,
     Predictions,
     Preview,
     parsed,
@@ -31,14 +32,18 @@ from reticent.service.requests import (
     ],
 )
 def test_what_is_refused_is_not_shown(content: bytes) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        parsed(content, Answers)
-    assert "secret" not in str(caught.value)
-    assert len(str(caught.value)) < 400
+    for kind in (Answers, Numbers):
+        with pytest.raises(InvalidInput) as caught:
+            parsed(content, kind)
+        assert "secret" not in str(caught.value)
+        assert len(str(caught.value)) < 400
 
 
 def test_numbers_are_strict_in_every_body() -> None:
     assert parsed(b'{"rows": [[1, 2.5, null, "a"]]}', Answers).rows == [[1.0, 2.5, None, "a"]]
+    for cell in ("null", '"1"', "true", "NaN", "1e999", "1" + "0" * 400, "[1]"):
+        with pytest.raises(InvalidInput):
+            parsed(f'{{"rows": [[1, {cell}]]}}'.encode(), Numbers)
     for content in (b'{"answers": true}', b'{"answers": 1.5}', b'{"answers": "1"}'):
         with pytest.raises(InvalidInput):
             parsed(content, Preview)

@@ -78,7 +78,8 @@ class Connected:
     """The common part of both clients: a session, and connections that ``_open`` makes.
 
     Args:
-        url, key, trusted_key, retries, timeout, insecure, proxy: the arguments of ``Client``.
+        url, key, trusted_key, retries, timeout, insecure, proxy, arrow: the arguments of
+            ``Client``.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Connected:
         timeout: float = TIMEOUT,
         insecure: bool = False,
         proxy: str | None = None,
+        arrow: bool = False,
     ) -> None:
         self._session = Session(
             url,
@@ -98,6 +100,7 @@ class Connected:
             trusted_key=trusted_key,
             retries=Retries() if retries is None else retries,
             insecure=insecure,
+            arrow=arrow,
         )
         library = require("httpx", extra="client")
         # A proxy of the environment would see key and rows in plain, and knows no way back here.
@@ -140,6 +143,8 @@ class Client(Plain, Connected):
         insecure: whether to allow plain http to other machines, in a network of your own.
         proxy: address of a proxy for every request. None takes what the environment names
             (``HTTPS_PROXY``), and none for plain http or for a service on this machine.
+        arrow: whether ``answers`` sends rows as an Arrow stream, which takes less time where they
+            have many columns. It needs the extra ``arrow``, and repeats only what was sent so.
 
     Example:
         >>> with Client("http://127.0.0.1:1", "key-of-a-test") as client:

@@ -17,6 +17,8 @@ from urllib.parse import quote, urlencode, urlsplit
 from reticent.client.answers import Answers, joined
 from reticent.client.steps import Advance, Call, Reply, Retries, Steps, error_of, persistent
 from reticent.client.wire import (
+    arrow_bytes,
+    arrow_columns,
     checked_subjects,
     json_bytes,
     json_cells,
@@ -25,6 +27,7 @@ from reticent.client.wire import (
     values_of,
 )
 from reticent.core.addresses import is_loopback
+from reticent.core.arrow_bodies import ARROW
 from reticent.core.bindings import answers_digest, request_digest
 from reticent.core.checks import count
 from reticent.core.errors import (
@@ -133,6 +136,7 @@ class Session:
         trusted_key: file with the public key that must have signed every receipt, or None.
         retries: settings of repetition, a ``Retries``.
         insecure: whether to send the key over plain http to another machine.
+        arrow: whether rows are sent as an Arrow stream.
 
     Raises:
         InvalidParameter: a URL or key that cannot be used.
@@ -146,7 +150,9 @@ class Session:
         trusted_key: str | Path | None,
         retries: Retries,
         insecure: bool,
+        arrow: bool = False,
     ) -> None:
+        self.arrow = arrow
         self.url = checked_url(url, insecure=insecure)
         if not isinstance(key, str) or not _API_KEY.fullmatch(key):
             raise InvalidParameter(
@@ -261,8 +267,9 @@ class Session:
         Every request has a key of its own, made from the name of the call. Before the first of
         several, one preview asks whether all of them fit.
         """
-        rows, columns = json_cells(X)
-        one, each = checked_subjects(subject, len(rows))
+        cells, columns = arrow_columns(X) if self.arrow else json_cells(X)
+        rows = len(cells[0] if self.arrow else cells)
+        one, each = checked_subjects(subject, rows)
         name = request_name(request)
         offer = yield from self.offer(bundle)
         if offer.route == "free":
@@ -277,33 +284,35 @@ class Session:
             )
         most = offer.most_rows if rows_per_request is None else count(rows_per_request, name="rows")
         size = min(most, offer.most_rows, ROWS_PER_REQUEST if rows_per_request is None else most)
-        if len(rows) > size:
-            cost = yield from self.preview(len(rows), subject=subject, bundle=offer.id)
+        if rows > size:
+            cost = yield from self.preview(rows, subject=subject, bundle=offer.id)
             if not cost.fits:
                 raise BudgetExceeded(f"{cost.reason} Nothing was charged.")
         parts: list[Answers] = []
-        for number, start in enumerate(range(0, len(rows), size)):
-            body: dict[str, Any] = {"rows": rows[start : start + size]}
-            if columns is not None:
-                body["columns"] = columns
-            if one is not None:
-                body["subject"] = one
-            elif each is not None:
-                body["subjects"] = list(each[start : start + size])
+        for number, start in enumerate(range(0, rows, size)):
+            part = slice(start, min(start + size, rows))
+            about: dict[str, Any] = {} if one is None else {"subject": one}
+            if each is not None:
+                about["subjects"] = list(each[part])
             key = f"{name}-{number}"
-            call = json_post(
-                f"/v1/bundles/{offer.id}/answers", body, key=key, nonce=nonce_of(self.key, key)
-            )
+            path, nonce = f"/v1/bundles/{offer.id}/answers", nonce_of(self.key, key)
+            if self.arrow:
+                named = offer.columns if columns is None else columns
+                content = arrow_bytes([column[part] for column in cells], named, about)
+                call = _post(path, content, ARROW, key=key, nonce=nonce)
+            else:
+                body = {"rows": cells[part]} | ({} if columns is None else {"columns": columns})
+                call = json_post(path, body | about, key=key, nonce=nonce)
             try:
-                parts.append((yield from self._answered(call, offer, len(body["rows"]), name)))
+                parts.append((yield from self._answered(call, offer, part.stop - start, name)))
             except ReticentError as error:
                 if start:
                     error.add_note(
-                        f"{start} of {len(rows)} rows were answered. The same call with "
+                        f"{start} of {rows} rows were answered. The same call with "
                         f"request={name!r} goes on from there; they are not charged again."
                     )
                 raise
-            yield Advance(min(start + size, len(rows)), len(rows))
+            yield Advance(part.stop, rows)
         return joined(parts, rows=rows_of(X))
 
     def models(self) -> Steps[tuple[dict[str, Any], ...]]:
@@ -486,12 +495,16 @@ def nonce_of(api_key: str, idempotency_key: str) -> str:
 
 def json_post(path: str, body: Any, *, key: str | None = None, nonce: str | None = None) -> Call:
     """Return the call that posts ``body`` as JSON."""
-    headers = [("Content-Type", "application/json")]
+    return _post(path, json_bytes(body), "application/json", key=key, nonce=nonce)
+
+
+def _post(path: str, content: bytes, kind: str, *, key: str | None, nonce: str | None) -> Call:
+    headers = [("Content-Type", kind)]
     if nonce is not None:
         headers.append(("Request-Nonce", nonce))
     if key is not None:
         headers.append(("Idempotency-Key", key))
-    return Call("POST", path, tuple(headers), json_bytes(body))
+    return Call("POST", path, tuple(headers), content)
 
 
 def _checked(reply: Reply) -> Reply:

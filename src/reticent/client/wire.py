@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic_core import to_json
 
+from reticent.core.arrow_bodies import MEMBERS, unnamed
 from reticent.core.errors import InvalidInput, ServiceUnreachable
+from reticent.core.extras import require
 from reticent.core.names import checked_name
 from reticent.core.releases import Receipt
 from reticent.core.strict_json import strict_dumps
@@ -61,23 +63,58 @@ def json_cells(X: Any) -> tuple[list[list[Any]], list[str] | None]:
         >>> json_cells([[1.5, 2.0]])
         ([[1.5, 2.0]], None)
     """
-    names = names_of(X)
-    table = np.asarray(plain_rows(X))
-    if table.ndim < 2 or len(table) == 0:
-        raise InvalidInput(f"rows: expected shape (n, columns), n >= 1, got shape={table.shape}")
-    table = table.reshape(len(table), -1)
-    if table.dtype.kind in "iub":
-        return table.astype(np.float64 if table.dtype.kind == "b" else object).tolist(), _names(
-            names
-        )
-    if table.dtype.kind == "f":
-        if np.isinf(table).any():
-            raise InvalidInput("rows: expected finite numbers, got an infinity")
-        if np.isnan(table).any():
-            whole, table = table, table.astype(object)
-            table[np.isnan(whole)] = None
-        return table.tolist(), _names(names)
-    return [[_cell(cell) for cell in row] for row in table.tolist()], _names(names)
+    table, names = _table(X)
+    if table.dtype.kind == "f" and np.isnan(table).any():
+        whole, table = table, table.astype(object)
+        table[np.isnan(whole)] = None
+    elif table.dtype.kind not in "iuf":
+        return [[_cell(cell) for cell in row] for row in table.tolist()], names
+    return table.tolist(), names
+
+
+def arrow_columns(X: Any) -> tuple[list[Any], list[str] | None]:
+    """Return the columns of rows as arrays of pyarrow, and their names, or None.
+
+    Args:
+        X: rows, as ``json_cells`` takes them, with numbers or texts alone in each column.
+
+    Raises:
+        InvalidInput: the errors of ``json_cells``, or a column of both numbers and texts.
+        MissingExtra: pyarrow is not installed.
+    """
+    arrow = require("pyarrow", extra="arrow")
+    table, names = _table(X)
+    if table.dtype.kind in "iuf":
+        return [arrow.array(column, from_pandas=True) for column in table.T], names
+    columns = [[_cell(cell) for cell in column] for column in table.T.tolist()]
+    kinds = [
+        arrow.string() if str in {*map(type, column)} else arrow.float64() for column in columns
+    ]
+    try:
+        return list(map(arrow.array, columns, kinds)), names
+    except (TypeError, ValueError):  # pyarrow's own, whose text shows a cell
+        raise InvalidInput(
+            "rows: expected numbers or texts alone in each column of an Arrow stream"
+        ) from None
+
+
+def arrow_bytes(columns: Sequence[Any], names: Sequence[str], about: dict[str, Any]) -> bytes:
+    """Encode a body of one Arrow stream.
+
+    Args:
+        columns: arrays of pyarrow.
+        names: a name for each, or others where the service is to take them in order.
+        about: the body's members beside rows and columns.
+    """
+    arrow = require("pyarrow", extra="arrow")
+    named = list(names) if len(names) == len(columns) else unnamed(len(columns))
+    metadata = {MEMBERS: json_bytes(about)} if about else None
+    batch = arrow.RecordBatch.from_arrays(list(columns), names=named, metadata=metadata)
+    sink = arrow.BufferOutputStream()
+    with require("pyarrow.ipc", extra="arrow").new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
 
 
 def checked_subjects(
@@ -180,14 +217,24 @@ def values_of(
     return np.array(given), mask
 
 
+def _table(X: Any) -> tuple[npt.NDArray[Any], list[str] | None]:
+    """Return rows of whole numbers, floats or other cells, shape (n, columns), and their names."""
+    names = names_of(X)
+    table = np.asarray(plain_rows(X))
+    if table.ndim < 2 or len(table) == 0:
+        raise InvalidInput(f"rows: expected shape (n, columns), n >= 1, got shape={table.shape}")
+    table = table.reshape(len(table), -1)
+    if table.dtype.kind == "b":
+        table = table.astype(np.float64)
+    if table.dtype.kind == "f" and np.isinf(table).any():
+        raise InvalidInput("rows: expected finite numbers, got an infinity")
+    return table, None if names is None else [str(name) for name in names]
+
+
 def _subject(name: Any) -> str:
     if not isinstance(name, str) or not name:
         raise InvalidInput(f"subject: expected a name, got {type(name).__name__}")
     return checked_name(name, name="subject")
-
-
-def _names(names: npt.NDArray[np.object_] | None) -> list[str] | None:
-    return None if names is None else [str(name) for name in names]
 
 
 def _cell(cell: Any) -> Any:

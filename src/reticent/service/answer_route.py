@@ -6,14 +6,18 @@ A request and its answer pass through `Edge` and this module only.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
+from reticent.core.arrow_bodies import ARROW
 from reticent.core.errors import NotAuthenticated
+from reticent.service.arrow import arrow_rows
 from reticent.service.core import Service, check_role
-from reticent.service.requests import checked_idempotency_key, checked_request_nonce
+from reticent.service.edge import JSON, media_type
+from reticent.service.requests import checked_idempotency_key, checked_request_nonce, parsed
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -63,11 +67,15 @@ async def answers(service: Service, bundle: str, scope: Scope, receive: Receive)
         found.check_open()
         name = checked_idempotency_key(headers.get("idempotency-key"))
         nonce = checked_request_nonce(headers.get("request-nonce"))
-        structure = found.structure(service.settings.most_rows)
-        async with service.body(key, headers, receive, structure) as content:
-            answer = await service.answered(
-                key, found, name, content, nonce=nonce, names=structure.names
-            )
+        most = found.most_rows(service.settings.most_rows)
+        arrow = media_type(headers) == ARROW
+        structure = None if arrow else found.structure(most)
+        async with service.body(key, headers, receive, structure, (JSON, ARROW)) as content:
+            if structure is None:
+                read = partial(arrow_rows, bundle=found, most=most)
+            else:
+                read = partial(parsed, kind=found.asks, names=structure.names)
+            answer = await service.answered(key, found, name, content, nonce=nonce, read=read)
     fields |= {"bundle": found.name, "rows": answer.rows, "repeated": answer.repeated}
     if not answer.repeated:
         service.metrics.rows(found.name, answer.rows)

@@ -18,6 +18,7 @@ from reticent.core.guarantees import Guarantee, GuaranteeCard, Neighborhood
 from reticent.core.scopes import Scope
 from reticent.release.bundle import MARKER, Bundle
 from reticent.release.paying import Price, check_bookable
+from reticent.service.requests import Answers, Numbers
 from reticent.service.structure import MOST_CELLS, Structure
 from reticent.systems.loading import VALUE_MODEL, load
 from reticent.tables.frames import NamedRows, kept_names
@@ -122,6 +123,11 @@ class ServedBundle:
         return names or []
 
     @property
+    def asks(self) -> type[Answers]:
+        """Return the class of its requests."""
+        return Numbers if self.schema is None else Answers
+
+    @property
     def files(self) -> list[str]:
         """Return the names of the files that a device may have."""
         if self.private:
@@ -198,12 +204,11 @@ class ServedBundle:
                 "by whoever fitted it; expected a bundle whose answers are charged one by one"
             )
 
-    def inputs(self, rows: Rows, columns: Sequence[str] | None) -> Any:
-        """Return rows as the system takes them.
+    def inputs(self, rows: Rows | npt.NDArray[np.float64], columns: Sequence[str] | None) -> Any:
+        """Return rows as the system takes them, from a request of the class ``asks``.
 
         Raises:
-            InvalidInput: rows of different lengths, another number of columns, or texts where
-                numbers are expected.
+            InvalidInput: rows of different lengths, or another number of columns.
             NotPermitted: raw rows of a bundle that protects them.
         """
         self.check_open()
@@ -322,14 +327,15 @@ class Catalogue:
         return bundle
 
 
-def _table(rows: Rows, schema: Any) -> npt.NDArray[Any]:
+def _table(rows: Rows | npt.NDArray[np.float64], schema: Any) -> npt.NDArray[Any]:
+    if isinstance(rows, np.ndarray):  # of finite numbers: see arrow_rows
+        return rows
     if schema is not None:
         table = np.empty((len(rows), len(rows[0])), dtype=object)
         table[:] = rows
         return table
-    if {*map(type, chain.from_iterable(rows))} != {float}:
-        raise InvalidInput("rows: expected numbers in every cell, got a text or a missing cell")
-    return np.array(rows, dtype=np.float64)
+    many = len(rows) * len(rows[0])
+    return np.fromiter(chain.from_iterable(rows), np.float64, many).reshape(len(rows), -1)
 
 
 def _length(label: Any) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
@@ -34,7 +34,7 @@ from reticent.service.answering import Answer, Answering, Asked, Request
 from reticent.service.bodies import free_body
 from reticent.service.catalogue import Catalogue, ServedBundle
 from reticent.service.drawing import Question
-from reticent.service.edge import Admission, read_body, stated_length
+from reticent.service.edge import JSON, Admission, read_body, stated_length
 from reticent.service.keys import ApiKey, KeyStore, digest_of
 from reticent.service.metrics import Metrics
 from reticent.service.models import ModelShelf
@@ -188,7 +188,12 @@ class Service:
 
     @asynccontextmanager
     async def body(
-        self, key: ApiKey, headers: Headers, receive: Receive, structure: Structure
+        self,
+        key: ApiKey,
+        headers: Headers,
+        receive: Receive,
+        structure: Structure | None,
+        kinds: Sequence[str] = (JSON,),
     ) -> AsyncIterator[bytes]:
         """Yield the body of a request. Its bytes count for its key while the block runs.
 
@@ -196,7 +201,7 @@ class Service:
             ServiceBusy: too many bytes of this key are here.
             InvalidInput: the body cannot be used.
         """
-        stated = stated_length(headers, most=self.settings.most_bytes)
+        stated = stated_length(headers, most=self.settings.most_bytes, kinds=kinds)
         with self.admission.body_of(key.id, stated):
             yield await read_body(
                 receive, stated=stated, seconds=self.settings.deadline, structure=structure
@@ -210,10 +215,10 @@ class Service:
         content: bytes,
         *,
         nonce: str = "",
-        names: int | None = None,
+        read: Callable[[bytes], Answers] | None = None,
     ) -> Answer:
         """Return the answer to a body. It raises what ``Answering`` and ``Together`` raise."""
-        asked = partial(self.asked, key, bundle, idempotency_key, content, nonce=nonce, names=names)
+        asked = partial(self.asked, key, bundle, idempotency_key, content, nonce=nonce, read=read)
         return await self._together.answer(asked, size=len(content))
 
     def asked(
@@ -224,7 +229,7 @@ class Service:
         content: bytes,
         *,
         nonce: str = "",
-        names: int | None = None,
+        read: Callable[[bytes], Answers] | None = None,
     ) -> Asked | Answer:
         """Return what a body asks, or its answer where that is free.
 
@@ -234,13 +239,13 @@ class Service:
             idempotency_key: the client's name for the request.
             content: the body.
             nonce: the client's nonce, or "" to draw one that nobody keeps.
-            names: number of members of the body's object, as ``parsed`` takes it.
+            read: function that reads the body, or None where it is JSON.
 
         Raises:
             InvalidInput, NotPermitted: nothing was charged.
         """
         self.watch.check()
-        body = parsed(content, Answers, names=names)
+        body = parsed(content, bundle.asks) if read is None else read(content)
         rows, most = len(body.rows), bundle.most_rows(self.settings.most_rows)
         if rows > most:
             raise InvalidInput(f"rows: expected at most {most}, got {rows}")

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from reticent.core.arrow_bodies import ARROW
 from reticent.service.problems import CONTENT_TYPE
 from reticent.service.requests import Answers, Predictions, Preview
 
@@ -168,5 +169,7 @@ PROBLEM: dict[int | str, dict[str, Any]] = {
 
 def takes(kind: type[Answers | Predictions | Preview]) -> dict[str, Any]:
     """Describe, for the document, the body of a route that reads it itself."""
-    content = {"application/json": {"schema": kind.model_json_schema()}}
+    content: dict[str, Any] = {"application/json": {"schema": kind.model_json_schema()}}
+    if kind is Answers:
+        content[ARROW] = {"schema": {"type": "string", "format": "binary"}}
     return {"requestBody": {"required": True, "content": content}}

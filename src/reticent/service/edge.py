@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,8 @@ from reticent.service.structure import Structure
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+JSON = "application/json"
 
 LONGEST_HEAD = 2**15
 """Bytes of a request's first line and headers."""
@@ -248,29 +250,34 @@ async def send_problem(problem: Problem, name: str, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def stated_length(headers: Mapping[str, str], *, most: int) -> int:
+def stated_length(headers: Mapping[str, str], *, most: int, kinds: Sequence[str] = (JSON,)) -> int:
     """Return the bytes of a request's body, as its head states them.
 
     Args:
         headers: the request's headers, by names in any case.
         most: bytes at most.
+        kinds: media types of which it may be.
 
     Raises:
-        RequestRefused: the body is longer, is not JSON, or has no length.
+        RequestRefused: the body is longer, of another type, or has no length.
     """
     stated = headers.get("content-length")
     if stated is None:
         raise RequestRefused(411, "Content-Length: expected the number of bytes of the body")
     if not stated.isascii() or not stated.isdigit() or len(stated) > 12 or int(stated) > most:
         raise RequestRefused(413, f"Content-Length: expected at most {most} bytes")
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise RequestRefused(415, "Content-Type: expected application/json")
+    if media_type(headers) not in kinds:
+        raise RequestRefused(415, f"Content-Type: expected {' or '.join(kinds)}")
     return int(stated)
 
 
+def media_type(headers: Mapping[str, str]) -> str:
+    """Return the media type that the header Content-Type names, in small letters, or ""."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 async def read_body(
-    receive: Receive, *, stated: int, seconds: float, structure: Structure
+    receive: Receive, *, stated: int, seconds: float, structure: Structure | None
 ) -> bytes:
     """Read the body of a request, within its bounds.
 
@@ -278,7 +285,8 @@ async def read_body(
         receive: function that gives the next part of the body.
         stated: bytes that it has, from ``stated_length``.
         seconds: time within which all of it must have come.
-        structure: counter of its lists, cells and names while it arrives.
+        structure: counter of its lists, cells and names while it arrives, or None where it is no
+            JSON.
 
     Raises:
         RequestRefused: the body is longer, slower or cut off.
@@ -294,7 +302,8 @@ async def read_body(
                 part, more = message.get("body", b""), message.get("more_body", False)
                 if len(content) + len(part) > stated:
                     raise RequestRefused(413, f"body: expected at most {stated} bytes")
-                structure.feed(part)
+                if structure is not None:
+                    structure.feed(part)
                 content += part
     except TimeoutError:
         raise RequestRefused(408, f"body: expected it whole within {seconds:g} s") from None
