@@ -29,16 +29,20 @@ from sklearn.preprocessing import StandardScaler, minmax_scale
 from papers.result_files import cached_result, write_result
 from papers.seeds import combined, with_error
 from reticent.systems import PosthocEncoder
-from reticent.training.parts.ladder import OBFUSCATORS, RUNGS
+from reticent.training.parts import PublicDiscriminants
+from reticent.training.parts.ladder import RUNGS as NAMED
 
 RADIUS, EPSILONS = 0.1, (2.0, 5.0)
 TABLES = {"wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}
 _ROWS, _DRAWS = 600, 4
+RUNGS = (*NAMED, "class means")
 _WAYS = ("auto", "one split")
 Labels = npt.NDArray[np.int64]
 
 
-def served(encoder: PosthocEncoder, X: Any, y: Labels, cuts: tuple[Labels, Labels]) -> Any:
+def served(
+    encoder: PosthocEncoder, X: Any, y: Labels, cuts: tuple[Labels, Labels]
+) -> dict[str, Any]:
     """Nats and accuracy of the server's model on held-out rows."""
     draws = [encoder.simulate(X, seed=draw).values for draw in range(_DRAWS)]
     private, held = (np.concatenate([draw[rows] for draw in draws]) for rows in cuts)
@@ -53,27 +57,30 @@ def served(encoder: PosthocEncoder, X: Any, y: Labels, cuts: tuple[Labels, Label
 
 def measured(name: str, seed: int, epsilon: float) -> dict[str, Any]:
     """All rungs at one budget on one cut."""
+    found = {rung: fitted(name, seed, epsilon, rung) for rung in (*RUNGS, "auto")}
+    found["one split"] = found[max(RUNGS, key=lambda rung: float(found[rung]["score"]))]
+    return found
+
+
+def fitted(name: str, seed: int, epsilon: float, rung: str) -> dict[str, Any]:
+    """One rung, or "auto"."""
     X, y = TABLES[name](return_X_y=True)
     X, order = minmax_scale(X), np.random.default_rng(seed).permutation(len(X))[:_ROWS]
     half, rest = len(order) // 2, len(order) * 4 // 5
-    public, cuts = order[:half], (order[half:rest], order[rest:])
-    found: dict[str, Any] = {}
-    for rung in (*RUNGS, "auto"):
-        start = time.process_time()
-        encoder = PosthocEncoder(
-            epsilon=epsilon,
-            delta=0.0,
-            radius=RADIUS,
-            embedder="identity",
-            obfuscator=OBFUSCATORS[rung](),
-            random_state=seed,
-        ).fit(X[public], y[public])
-        seconds = time.process_time() - start
-        plan = encoder.query_.plan
-        found[rung] = served(encoder, X, y, cuts) | {"fit, s": seconds, "score": plan.utility}
-    found["chosen"] = plan.rung
-    found["one split"] = found[max(RUNGS, key=lambda rung: found[rung]["score"])]
-    return found
+    public = order[:half]
+    start = time.process_time()
+    encoder = PosthocEncoder(
+        epsilon=epsilon,
+        delta=0.0,
+        radius=RADIUS,
+        embedder="identity",
+        obfuscator=PublicDiscriminants(shrinkage=0.9) if rung == "class means" else rung,
+        random_state=seed,
+    ).fit(X[public], y[public])
+    seconds = time.process_time() - start
+    plan = encoder.query_.plan
+    scores = served(encoder, X, y, (order[half:rest], order[rest:]))
+    return scores | {"fit, s": seconds, "score": plan.utility, "rung": plan.rung}
 
 
 def main(arguments: list[str] | None = None) -> None:
