@@ -34,6 +34,8 @@ def test_what_is_written_is_read_back(value: Any) -> None:
         return
     assert strict_loads(text) == value
     assert strict_dumps(strict_loads(text)) == text
+    # What older signatures and digests cover.
+    assert text == json.dumps(value, indent=2, sort_keys=True).encode() + b"\n"
 
 
 @given(

@@ -81,6 +81,18 @@ def test_points_that_rounding_to_the_nearest_moves_out_of_the_ball_are_rounded_i
     assert beyond.any() == (d in (100, 1000))
 
 
+@pytest.mark.parametrize("d", [2, 16, 300])
+def test_rows_at_the_edge_of_the_ball_have_the_bits_of_rows_that_are_scaled(d: int) -> None:
+    """Rows well inside are rounded alone, and all others are cut and scaled first."""
+    rng = np.random.default_rng(d)
+    grid = PointGrid.in_ball(np.zeros(d), 1.0)
+    ways = rng.normal(size=(4000, d))
+    ways *= (rng.uniform(0.998, 1.002, 4000) / np.linalg.norm(ways, axis=1))[:, None]
+    rows = np.concatenate([ways, ways * rng.uniform(0.0, 2.0, (4000, 1))])
+    np.testing.assert_array_equal(grid.points(rows), grid._block(rows).T)
+    np.testing.assert_array_equal(grid.short_points(rows), grid.points(rows))
+
+
 @pytest.mark.parametrize("points", [[[0.5, 1.0]], [[2000.0, 2000.0]], [[0.0, 2049.0]]])
 def test_points_that_no_grid_makes_are_refused(points: list[list[float]]) -> None:
     with pytest.raises(InvalidInput, match="integer points"):

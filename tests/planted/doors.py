@@ -207,6 +207,18 @@ DOORS: tuple[Fault, ...] = (
         "key.id not in self._checked",
     ),
     Fault(
+        "a key that was looked at once pays after it expired",
+        "service/keys.py",
+        "right whatever a row says\n        self._valid(key)\n",
+        "right whatever a row says\n",
+    ),
+    Fault(
+        "a row that was just put into the tree is not found there",
+        "ledger/tree.py",
+        "keys, root = list(keys), self.root",
+        "keys, root = list(keys), self._root",
+    ),
+    Fault(
         "an answer is put into whatever row has its request's name",
         "service/stored.py",
         "values, otherwise=lambda: changed(ANSWERS))",

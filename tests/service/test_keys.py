@@ -44,6 +44,19 @@ def test_a_key_is_found_until_it_expires_or_is_revoked(ledger: Ledger) -> None:
         keys.revoke("0" * 16)
 
 
+def test_a_key_that_expires_after_a_charge_pays_for_no_other(ledger: Ledger) -> None:
+    now = [1000.0]
+    keys = KeyStore(ledger, clock=lambda: now[0])
+    made, _ = keys.create("acme", bundles=["*"], subjects=["ward-7"], lasts=60)
+    with ledger.store.read() as connection:
+        page = Page.of(connection, read_tip(connection))
+        keys.check(page, made)
+        keys.check(page, made)
+        now[0] += 60
+        with pytest.raises(NotAuthenticated):
+            keys.check(page, made)
+
+
 def test_what_a_key_was_granted() -> None:
     key = ApiKey("0" * 16, "acme", "client", ("labels",), ("ward-7/*", "bed"), 0.0, None, None)
     assert key.may_ask("other", "labels")
