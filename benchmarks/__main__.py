@@ -228,7 +228,7 @@ def _total(outcomes: dict[Benchmark, Outcome]) -> str:
     )
 
 
-def page(outcomes: dict[Benchmark, Outcome]) -> str:
+def page(outcomes: dict[Benchmark, Outcome], times: int) -> str:
     """The page of figures, in Markdown."""
     lines = [
         "| benchmark | measured | ours | peer | the peer's | ratio |",
@@ -248,6 +248,7 @@ def page(outcomes: dict[Benchmark, Outcome]) -> str:
         figures="\n".join(lines),
         costs="\n".join(costs),
         total=_total(outcomes),
+        times=times,
         sizes="\n".join(sizes),
         versions=", ".join([f"Python {platform.python_version()}", *installed]),
     )
@@ -298,7 +299,7 @@ def main() -> int:
             first_failure = first_failure or found.status or 1
         print(_line(one, found), flush=True)
         if options.page:
-            options.page.write_text(page(outcomes), encoding="utf-8")
+            options.page.write_text(page(outcomes, options.times), encoding="utf-8")
     print(f"\n{_total(outcomes)}; what each printed: {options.folder}/")
     return first_failure
 
