@@ -182,7 +182,7 @@ class Service:
         turn = Turn(partial(work, *arguments), self.settings.deadline)
 
         def begun() -> T:
-            with self.answering.turn():
+            with self.answering.turn:
                 return turn.begin()()
 
         return await turn.waited(asyncio.get_running_loop().run_in_executor(self._threads, begun))
