@@ -70,6 +70,18 @@ FAULTS: tuple[Fault, ...] = (
         "_LARGEST_EXPONENT = 20.0",
     ),
     Fault(
+        "thresholds of symbols are a unit of 2^-64 too high",
+        "noise/digits.py",
+        "self._floors = np.array(thresholds.floors(_WORD_BITS), dtype=np.uint64)",
+        "self._floors = np.array(thresholds.floors(_WORD_BITS), dtype=np.uint64) + np.uint64(1)",
+    ),
+    Fault(
+        "symbols that 64 digits leave open go one way",
+        "noise/digits.py",
+        "below[place] = self._thresholds.settle(int(known[place]), _WORD_BITS, words)",
+        "pass",
+    ),
+    Fault(
         "coins that 16 bits leave open show tails",
         "noise/coins.py",
         "heads_up[undecided] = sampler.bernoulli(np.full(undecided.size, scaled - whole))",
