@@ -258,6 +258,12 @@ FAULTS: tuple[Fault, ...] = (
         "constant = 0 * (size @ (-share * low * free[layer])[:, some, None])[..., 0]",
     ),
     Fault(
+        "lower slopes of relaxed ReLUs follow the region",
+        "lipschitz/relaxation.py",
+        "line.unstable * lower_slope",
+        "line.unstable * (line.slope > 0.5)",
+    ),
+    Fault(
         "chords over ranges that do not reach to 0, so that a neuron may leave its strip",
         "lipschitz/entries.py",
         "low, high = np.minimum(ranges[0][0], 0), np.maximum(ranges[0][1], 0)",
