@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from dp_accounting.pld import privacy_loss_distribution as pld
 
 from reticent.accounting.dominating_pairs import (
     screening_loss_distribution,
@@ -35,6 +34,8 @@ def test_screening_dominates_every_pair_of_counts(rate: float) -> None:
 )
 def test_votes_against_the_continuous_distribution(sigma: float, rate: float, count: int) -> None:
     """dp-accounting's sampled Gaussian is an oracle to within the spacing of the integers."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
     discrete = votes_loss_distribution(
         sigma, sampling_probability=rate, interval=1e-4
     ).self_compose(count)
