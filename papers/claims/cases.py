@@ -38,10 +38,13 @@ def published_test_case(
     """
     centers = (np.zeros(len(shift)), shift)
 
+    def density(seen: Array) -> Array:
+        return -Norm.L1.between(seen, np.stack(centers)) / mechanism.scale
+
     def answers(side: tuple[Array, float], runs: int, sampler: Sampler) -> Array:
         values = np.broadcast_to(side[0], (runs, len(shift)))
         released = mechanism.release(values, np.full(runs, side[1]), sampler=sampler)
-        return vector_outputs(*released, centers, norm=Norm.L1, scale=mechanism.scale)
+        return vector_outputs(*released, density=density)
 
     name = f"{mechanism.name}, radii {radii[0]:g} and {radii[1]:g}"
     return case_of(name, epsilon, delta, answers, sides(centers, radii))

@@ -505,9 +505,10 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "an audit believes what a code's mechanism says that it costs",
-        "audit/fitted.py",
+        "attacks/candidates.py",
         "return query.stated",
         "return query.mechanism.guarantee",
+        ("audit",),
     ),
     Fault(
         "a target that the row does not hold counts as known",
@@ -1000,7 +1001,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "an audit of an algorithm as printed tests what is sound, and not what is stated",
-        "audit/fitted.py",
+        "attacks/candidates.py",
         "        return query.guarantee\n",
         "        return Guarantee(query.spent().epsilon, 0.0, query.guarantee.adjacency)\n",
         ("cli",),
