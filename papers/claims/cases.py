@@ -15,7 +15,6 @@ from reticent.mechanisms import (
     NoisyScreening,
     NoisySums,
     SignedDistanceRelease,
-    SoftmaxRelease,
     StabilityRelease,
     StabilityResponse,
 )
@@ -51,7 +50,7 @@ def published_test_case(
 
 
 def logits_case(
-    mechanism: SoftmaxRelease | NoisyMaxRelease, *, lead: float, change: float, epsilon: float
+    mechanism: NoisyMaxRelease, *, lead: float, change: float, epsilon: float
 ) -> AuditCase:
     """Test the first logit ahead of equal others by ``lead``, against the same with ``change``
     less.
@@ -74,7 +73,7 @@ def stability_release_case(
 
 
 def _logits_case(
-    mechanism: SoftmaxRelease | NoisyMaxRelease | StabilityRelease, epsilon: float, pair: Array
+    mechanism: NoisyMaxRelease | StabilityRelease, epsilon: float, pair: Array
 ) -> AuditCase:
     """Test neighbours with the logits ``pair``, shape (2, classes)."""
 

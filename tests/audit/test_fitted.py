@@ -80,10 +80,10 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         obfuscator=OBFUSCATOR,
         **POSTHOC,
     ),
-    "softmax": lambda: PosthocClassifier(
+    "noisy max": lambda: PosthocClassifier(
         epsilon=1.0,
         delta=0.0,
-        mechanism="softmax",
+        mechanism="noisy-max",
         classifier=LabelAware(hidden=(8,), epochs=2),
         **POSTHOC,
     ),

@@ -525,8 +525,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "propose-test-release: the test gets both epsilons",
         "mechanisms/propose_test_release.py",
-        "Guarantee(epsilon_test + cost.epsilon, ",
-        "Guarantee(max(epsilon_test, cost.epsilon), ",
+        "Guarantee(self.epsilon_test + cost.epsilon, ",
+        "Guarantee(max(self.epsilon_test, cost.epsilon), ",
     ),
     Fault(
         "labels from gaps without their rounding",

@@ -73,7 +73,7 @@ def test_local_path_tests_first_and_withholds(points, tmp_path) -> None:
         radius=0.1,
         embedder="identity",
         classifier=module,
-        mechanism="softmax",
+        mechanism="noisy-max",
         calibration=Calibration(path="local"),
         random_state=0,
     ).fit(X, y)
