@@ -505,9 +505,10 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "an audit believes what a code's mechanism says that it costs",
-        "audit/fitted.py",
+        "attacks/candidates.py",
         "return query.stated",
         "return query.mechanism.guarantee",
+        ("audit",),
     ),
     Fault(
         "a target that the row does not hold counts as known",
@@ -524,8 +525,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "propose-test-release: the test gets both epsilons",
         "mechanisms/propose_test_release.py",
-        "Guarantee(epsilon_test + cost.epsilon, ",
-        "Guarantee(max(epsilon_test, cost.epsilon), ",
+        "Guarantee(self.epsilon_test + cost.epsilon, ",
+        "Guarantee(max(self.epsilon_test, cost.epsilon), ",
     ),
     Fault(
         "labels from gaps without their rounding",
@@ -1000,7 +1001,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "an audit of an algorithm as printed tests what is sound, and not what is stated",
-        "audit/fitted.py",
+        "attacks/candidates.py",
         "        return query.guarantee\n",
         "        return Guarantee(query.spent().epsilon, 0.0, query.guarantee.adjacency)\n",
         ("cli",),

@@ -166,7 +166,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
             mechanism="laplace",
         ),
         PosthocClassifier(
-            **SMALL, classifier=LabelAware(hidden=(8,), epochs=30), mechanism="softmax"
+            **SMALL, classifier=LabelAware(hidden=(8,), epochs=30), mechanism="noisy-max"
         ),
         CertifiedClassifier(
             epsilon=100.0, classes="observed", k_max=1, training=ClippedDescent(clip=1.0, epochs=20)

@@ -33,7 +33,7 @@ class LabelAwareConfig(TrainingConfig):
     Attributes:
         epsilon: budget of one label.
         radius: neighbourhood radius R in ``input_norm``.
-        mechanism: ``softmax``, ``stability`` or ``noisy-max``, or one of ``PLAIN``, for which the
+        mechanism: ``stability`` or ``noisy-max``, or one of ``PLAIN``, for which the
             best classifier is the one that is right most often.
         input_norm: norm in which neighbours are near, linf or l1.
         hidden: widths of the hidden layers.
