@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -307,12 +308,9 @@ def grant(
     from reticent.ledger import Ledger
 
     round_ = Round.read(round_file, trusted_key=trusted_key)
-    book = Ledger.create(ledger)
-    try:
+    with closing(Ledger.create(ledger)) as book:
         total = Guarantee(epsilon, delta, round_.guarantee.adjacency)
         typer.echo(book.grant(scope_of(round_), total).describe())
-    finally:
-        book.close()
 
 
 @aggregate_app.command(name="serve")
