@@ -134,9 +134,9 @@ def serve_shuffler(
     The round closes when all enrolled devices have reported, or at its end. Without enough reports
     it is void, and nothing is forwarded.
     """
-    from reticent.service.fleet import ShufflerServing, run_shuffler
+    from reticent.service.fleet import ShufflerServing, run_round
 
-    run_shuffler(
+    run_round(
         ShufflerServing(
             round=round_file,
             home=home,
@@ -326,9 +326,9 @@ def serve_aggregator(
     behind_proxy: BehindProxy = False,
 ) -> None:
     """Take what the shuffler of one round forwards over HTTP, charge the campaign, and count it."""
-    from reticent.service.fleet import AggregatorServing, run_aggregator
+    from reticent.service.fleet import AggregatorServing, run_round
 
-    run_aggregator(
+    run_round(
         AggregatorServing(
             round=round_file,
             bundle=bundle,
