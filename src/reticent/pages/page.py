@@ -145,7 +145,7 @@ class Pictures:
         for row, note, pictures in self.rows:
             cells = "".join(
                 f'<td><img{shape} alt="{escape(f"{row}: {what}")}" '
-                f'src="{_address(1.0 - picture if self.inverted else picture)}"></td>'
+                f'src="{picture_address(1.0 - picture if self.inverted else picture)}"></td>'
                 for picture, what in zip(pictures, self.names, strict=True)
             )
             lines.append(
@@ -185,16 +185,19 @@ class Section:
     Attributes:
         heading: title of the section.
         words: plain text. An empty line begins a paragraph, as in all words of a page.
-        shown: tables, charts, pictures and lists below the text.
+        shown: tables, charts, pictures and lists below the text, or HTML.
     """
 
     heading: str
     words: str
-    shown: Sequence[Table | Chart | Pictures | Items] = ()
+    shown: Sequence[Table | Chart | Pictures | Items | str] = ()
 
     def html(self, name: str) -> str:
         """Return the section as HTML, with ``name`` as the id of its heading."""
-        shown = [one.html(f"{name}-{at}") for at, one in enumerate(self.shown)]
+        shown = [
+            one if isinstance(one, str) else one.html(f"{name}-{at}")
+            for at, one in enumerate(self.shown)
+        ]
         return "\n".join(
             [
                 f'<section aria-labelledby="{name}"><h2 id="{name}">{escape(self.heading)}</h2>',
@@ -209,7 +212,7 @@ def page(
     title: str,
     lead: str,
     facts: Sequence[Fact],
-    body: Sequence[str | Section],
+    content: Sequence[str | Section],
     *,
     name: str,
     about: str,
@@ -220,23 +223,25 @@ def page(
 
     Args:
         title, lead, facts: title, text and large numbers at the top.
-        body: sections, and HTML of other parts.
+        content: sections, and HTML of other parts.
         name: words above the title.
         about, window, answered: arguments ``about``, ``title`` and ``answered`` of ``document``.
     """
     parts = [
         part.html(f"part-{at}") if isinstance(part, Section) else part
-        for at, part in enumerate(body)
+        for at, part in enumerate(content)
     ]
     head = [
         f'<header><p class="name-of">reticent · {escape(name)}</p>',
         f"<h1>{escape(title)}</h1>",
         f'<p class="lead">{escape(" ".join(lead.split()))}</p></header>',
-        '<main><ul class="facts" aria-label="Main results">',
-        *(fact.html() for fact in facts),
-        "</ul>",
+        "<main>",
     ]
-    return document(title=window, about=about, body=[*head, *parts, "</main>"], answered=answered)
+    if facts:
+        listed = "".join(fact.html() for fact in facts)
+        head.append(f'<ul class="facts" aria-label="Main results">{listed}</ul>')
+    body = [*head, *parts, "</main>"]
+    return document(title=window, about=about, body=body, answered=answered)
 
 
 def paragraphs(text: str) -> str:
@@ -244,7 +249,7 @@ def paragraphs(text: str) -> str:
     return explained([" ".join(part.split()) for part in text.split("\n\n") if part.strip()])
 
 
-def _address(picture: Pixels) -> str:
+def picture_address(picture: Pixels) -> str:
     """Return a grey picture as the data URL of a PNG file."""
     grey = np.round(255 * np.clip(picture, 0.0, 1.0)).astype(np.uint8)
     height, width = grey.shape
