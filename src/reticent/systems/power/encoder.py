@@ -37,7 +37,6 @@ from reticent.systems.power.row_encoder import RowEncoder
 from reticent.systems.power.settings import VectorTraining
 from reticent.systems.scores import SCORINGS
 from reticent.tables.frames import (
-    keep_names,
     kept_names,
     names_of,
     plain_rows,
@@ -190,7 +189,7 @@ class PowerEncoder(RowEncoder):
                     report=report,
                 )
                 mechanisms = (chosen.mechanism,)
-            self.query_, considered = fit_mechanisms(
+            query, considered = fit_mechanisms(
                 schema,
                 plan,
                 PublicRows.cut(*shuffled, share),
@@ -202,20 +201,12 @@ class PowerEncoder(RowEncoder):
         # The chosen plan may stand below the first, where it is simpler.
         self._plan = (
             next(plan for plan in self.considered_ if plan.mechanism == "code")
-            if isinstance(self.query_, CodeQuery)
-            else self.query_.plan
+            if isinstance(query, CodeQuery)
+            else query.plan
         )
         self.classes_ = classes
-        keep_names(self, names)
-        self._become()
+        self._become(query, names)
         return self
-
-    def exact(self, X: npt.ArrayLike) -> Array:
-        """Return what would be released without noise, shape (n, outputs). Private: never to be
-        sent.
-        """
-        query = self._fitted()
-        return np.asarray(query.exact(self.checked(X)))
 
     def card(self) -> GuaranteeCard:
         """The guarantee in plain words."""
@@ -256,11 +247,10 @@ class PowerEncoder(RowEncoder):
             mechanism=plan.mechanism,
             scoring=plan.scoring,
         )
-        loaded.query_, loaded.considered_, loaded._plan = query, (), plan
+        loaded.considered_, loaded._plan = (), plan
         with rebuilding():
             loaded.classes_ = restored_labels(bundle.settings["labels"])
-            keep_names(loaded, stored_names(bundle.settings, query.columns))
-            loaded._become()
+            loaded._become(query, stored_names(bundle.settings, query.columns))
             check_rebuilt(bundle, loaded.bundle())
         return loaded
 
