@@ -19,7 +19,7 @@ from reticent.systems.power.settings import RowFit
 from reticent.systems.scores import Scores, prediction_scores
 from reticent.training.heads import HeadConfig, train_head
 from reticent.training.noise import training_noise
-from reticent.training.power.lipschitz import LipschitzEncoderConfig, train_lipschitz_encoder
+from reticent.training.power.lipschitz import train_lipschitz_encoder
 
 _DRAWS = 4  # noise draws per calibration row
 
@@ -62,20 +62,17 @@ def _vectors(fit: RowFit, name: str, outputs: int) -> PowerQuery:
         if delta
         else distance / required.epsilon
     )
-    config = LipschitzEncoderConfig(
-        epsilon=required.epsilon,
-        delta=delta,
-        radius=distance,
+    network = train_lipschitz_encoder(
+        fit.train,
+        fit.train_labels,
+        fit.config(),
+        sigma=sigma,
+        gaussian=delta > 0,
         outputs=outputs,
         hidden=fit.training.hidden,
-        epochs=fit.training.epochs,
-        batch_size=fit.batch_size,
-        seed=fit.seed,
+        report=fit.report,
     )
-    trained = train_lipschitz_encoder(
-        fit.train, fit.train_labels, config, sigma=sigma, report=fit.report
-    )
-    query = PowerQuery(fit.schema, trained.network, replace(required, mechanism=name, delta=delta))
+    query = PowerQuery(fit.schema, network, replace(required, mechanism=name, delta=delta))
     return replace(query, plan=query.plan.worth(_vector_scores(query, fit)))
 
 

@@ -24,7 +24,7 @@ from reticent.systems.power.protection import UNIT, Protection
 from reticent.systems.power.query import PowerSetting, rank
 from reticent.systems.power.settings import RowFit
 from reticent.training.noise import training_noise
-from reticent.training.power.reader import ReaderConfig, train_reader
+from reticent.training.power.reader import train_reader
 
 Fitted = ProtectedQuery | FittedLikeliest
 
@@ -124,18 +124,19 @@ def _reader(
 ) -> ProtectedQuery:
     """The release of a plan's columns with a model that was trained for it, scored."""
     free, near = protection.given(fit.train), protection.steps(fit.train) / UNIT
-    config = ReaderConfig(
+    told = near[:, list(plan.columns)] if plan.columns else near
+    model = train_reader(
+        free,
+        told,
+        fit.train_labels,
+        fit.config(),
         epsilon=plan.epsilon,
         norm=protection.norm,
         hidden=fit.training.hidden[0],
-        epochs=fit.training.epochs,
-        batch_size=fit.batch_size,
-        dropout=dropout,
         answer_unit=ANSWER_UNIT,
-        seed=fit.seed,
+        dropout=dropout,
+        report=fit.report,
     )
-    told = near[:, list(plan.columns)] if plan.columns else near
-    model = train_reader(free, told, fit.train_labels, config, report=fit.report)
     query = ProtectedQuery(protection.schema, model, plan)
     scores = answer_scores(*query.chances(fit.held, seed=fit.seed), fit.held_labels)
     return replace(query, plan=plan.worth(scores))

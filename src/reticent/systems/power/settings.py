@@ -13,6 +13,7 @@ from reticent.training.progress import Report
 
 if TYPE_CHECKING:
     from reticent.systems.power.query import PowerSetting
+    from reticent.training.networks import TrainingConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +112,11 @@ class RowFit:
         """Their labels."""
         return self.labels[: self._cut]
 
-    @property
-    def batch_size(self) -> int:
-        """Rows per step of training."""
-        return min(max(len(self.train) // 40, 20), 500)
+    def config(self) -> TrainingConfig:
+        """Return settings of the training of a network through its release's noise."""
+        from reticent.training.networks import TrainingConfig
+
+        batch = min(max(len(self.train) // 40, 20), 500)
+        return TrainingConfig(
+            epochs=self.training.epochs, batch_size=batch, learning_rate=5e-3, seed=self.seed
+        )
