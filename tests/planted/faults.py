@@ -491,8 +491,8 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "few rows rank mechanisms that chance alone sets apart",
-        "systems/power/cross_fitting.py",
-        "return simplest(found, scoring=required.scoring), tuple(ranked)",
+        "systems/power/mechanism_choice.py",
+        "return simplest(found, scoring=scoring), tuple(ranked)",
         "return ranked[0], tuple(ranked)",
         ("systems/power",),
     ),

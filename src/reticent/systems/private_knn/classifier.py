@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -44,12 +44,9 @@ from reticent.systems.private_knn.settings_choice import (
 )
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import class_names, inputs_as_fitted
-from reticent.tables.frames import keep_names, rows_as_fitted
+from reticent.tables.frames import keep_names
 from reticent.tables.schema import TabularSchema
 from reticent.tables.shards import Shards
-
-if TYPE_CHECKING:
-    pass
 
 
 @with_settings
@@ -230,8 +227,7 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
             NotFittedYet, InvalidInput: the errors of ``release``.
         """
         self._fitted()
-        queries = inputs_as_fitted(self, *input_rows(rows_as_fitted(self, X)))
-        return self.grid_.points(self.feature_map_.features(queries))
+        return self.grid_.points(self.feature_map_.features(inputs_as_fitted(self, X)))
 
     @override
     def price(self, inputs: Points) -> Price:
