@@ -931,6 +931,12 @@ FAULTS: tuple[Fault, ...] = (
         "alpha=level",
     ),
     Fault(
+        "a subject that leaves ends its audit as if the claim held",
+        "audit/subjects.py",
+        "        except (Exception, SystemExit) as error:  # which",
+        "        except Exception as error:  # which",
+    ),
+    Fault(
         "a page without a signature counts as signed",
         "audit/claim_page.py",
         "    verify(content, signature, purpose=PURPOSE, trusted_key=trusted_key)",
