@@ -931,6 +931,12 @@ FAULTS: tuple[Fault, ...] = (
         "alpha=level",
     ),
     Fault(
+        "a card tells that two data sets share a record",
+        "release/fits.py",
+        "        together = self.together(named=True)",
+        "        together = self.together()",
+    ),
+    Fault(
         "a subject that leaves ends its audit as if the claim held",
         "audit/subjects.py",
         "        except (Exception, SystemExit) as error:  # which",
