@@ -937,6 +937,12 @@ FAULTS: tuple[Fault, ...] = (
         "        together = self.together()",
     ),
     Fault(
+        "a folder of answers tells how long the private rows are",
+        "release/system.py",
+        '{"kind": "file", "changed": changed}',
+        '{"kind": "file", "bytes": path.stat().st_size, "changed": changed}',
+    ),
+    Fault(
         "a subject that leaves ends its audit as if the claim held",
         "audit/subjects.py",
         "        except (Exception, SystemExit) as error:  # which",
