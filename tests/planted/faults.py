@@ -932,6 +932,24 @@ FAULTS: tuple[Fault, ...] = (
         "alpha=level",
     ),
     Fault(
+        "a card tells that two data sets share a record",
+        "release/fits.py",
+        "        together = self.together(named=True)",
+        "        together = self.together()",
+    ),
+    Fault(
+        "a folder of answers tells how long the private rows are",
+        "release/system.py",
+        '{"kind": "file", "changed": changed}',
+        '{"kind": "file", "bytes": path.stat().st_size, "changed": changed}',
+    ),
+    Fault(
+        "a subject that leaves ends its audit as if the claim held",
+        "audit/subjects.py",
+        "        except (Exception, SystemExit) as error:  # which",
+        "        except Exception as error:  # which",
+    ),
+    Fault(
         "a page without a signature counts as signed",
         "audit/claim_page.py",
         "    verify(content, signature, purpose=PURPOSE, trusted_key=trusted_key)",

@@ -173,15 +173,19 @@ class DataUse:
                 stacklevel=_outside(),
             )
 
-    def together(self) -> Together | None:
+    def together(self, *, named: bool = False) -> Together | None:
         """Return what all fits on the same records cost so far, this one included.
 
         It is None until something that counts is released from this fit.
+
+        Args:
+            named: whether only fits of the same data set's name count. Otherwise the sum is as
+                private as the records, since it tells whether another fit had one of them.
         """
         with _lock:
             if not self._costs:
                 return None
-            sharing = [use for use in _spending.values() if self._shares(use)]
+            sharing = [use for use in _spending.values() if self._shares(use, named=named)]
             sums: dict[Records, list[tuple[float, float]]] = {}
             for use in sharing:
                 for adjacency, cost in use._costs.items():
@@ -201,15 +205,19 @@ class DataUse:
         )
 
     def card_line(self) -> str:
-        """Return the sum for a card, or "" if no other fit on the same records was released."""
-        together = self.together()
+        """Return the sum for a card, or "" if no other fit on a data set of this name was released.
+
+        Cards are published, so fits are found by name, and never by their rows.
+        """
+        together = self.together(named=True)
         if together is not None and together.fits > 1:
             self._line = f"{together.words()}; only a ledger counts for good"
         return self._line
 
-    def _shares(self, other: DataUse) -> bool:
-        named = self._data_set is not None and self._data_set == other._data_set
-        return self is other or named or not self._rows.isdisjoint(other._rows)
+    def _shares(self, other: DataUse, *, named: bool) -> bool:
+        if self is other or (self._data_set is not None and self._data_set == other._data_set):
+            return True
+        return not named and not self._rows.isdisjoint(other._rows)
 
     def __copy__(self) -> DataUse:
         """A copied model is the same fit."""
