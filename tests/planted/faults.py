@@ -70,6 +70,18 @@ FAULTS: tuple[Fault, ...] = (
         "_LARGEST_EXPONENT = 20.0",
     ),
     Fault(
+        "thresholds of symbols are a unit of 2^-64 too high",
+        "noise/digits.py",
+        "self._floors = np.array(thresholds.floors(_WORD_BITS), dtype=np.uint64)",
+        "self._floors = np.array(thresholds.floors(_WORD_BITS), dtype=np.uint64) + np.uint64(1)",
+    ),
+    Fault(
+        "symbols that 64 digits leave open go one way",
+        "noise/digits.py",
+        "below[place] = self._thresholds.settle(int(known[place]), _WORD_BITS, words)",
+        "pass",
+    ),
+    Fault(
         "coins that 16 bits leave open show tails",
         "noise/coins.py",
         "heads_up[undecided] = sampler.bernoulli(np.full(undecided.size, scaled - whole))",
@@ -244,6 +256,12 @@ FAULTS: tuple[Fault, ...] = (
         "lipschitz/entries.py",
         "constant = (size @ (-share * low * free[layer])[:, some, None])[..., 0]",
         "constant = 0 * (size @ (-share * low * free[layer])[:, some, None])[..., 0]",
+    ),
+    Fault(
+        "lower slopes of relaxed ReLUs follow the region",
+        "lipschitz/relaxation.py",
+        "line.unstable * lower_slope",
+        "line.unstable * (line.slope > 0.5)",
     ),
     Fault(
         "chords over ranges that do not reach to 0, so that a neuron may leave its strip",
