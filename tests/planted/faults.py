@@ -509,8 +509,8 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "few rows rank mechanisms that chance alone sets apart",
-        "systems/power/cross_fitting.py",
-        "return simplest(found, scoring=required.scoring), tuple(ranked)",
+        "systems/power/mechanism_choice.py",
+        "return simplest(found, scoring=scoring), tuple(ranked)",
         "return ranked[0], tuple(ranked)",
         ("systems/power",),
     ),
@@ -523,9 +523,10 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "an audit believes what a code's mechanism says that it costs",
-        "audit/fitted.py",
+        "attacks/candidates.py",
         "return query.stated",
         "return query.mechanism.guarantee",
+        ("audit",),
     ),
     Fault(
         "a target that the row does not hold counts as known",
@@ -542,8 +543,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "propose-test-release: the test gets both epsilons",
         "mechanisms/propose_test_release.py",
-        "Guarantee(epsilon_test + cost.epsilon, ",
-        "Guarantee(max(epsilon_test, cost.epsilon), ",
+        "Guarantee(self.epsilon_test + cost.epsilon, ",
+        "Guarantee(max(self.epsilon_test, cost.epsilon), ",
     ),
     Fault(
         "labels from gaps without their rounding",
@@ -949,6 +950,24 @@ FAULTS: tuple[Fault, ...] = (
         "alpha=level",
     ),
     Fault(
+        "a card tells that two data sets share a record",
+        "release/fits.py",
+        "        together = self.together(named=True)",
+        "        together = self.together()",
+    ),
+    Fault(
+        "a folder of answers tells how long the private rows are",
+        "release/system.py",
+        '{"kind": "file", "changed": changed}',
+        '{"kind": "file", "bytes": path.stat().st_size, "changed": changed}',
+    ),
+    Fault(
+        "a subject that leaves ends its audit as if the claim held",
+        "audit/subjects.py",
+        "        except (Exception, SystemExit) as error:  # which",
+        "        except Exception as error:  # which",
+    ),
+    Fault(
         "a page without a signature counts as signed",
         "audit/claim_page.py",
         "    verify(content, signature, purpose=PURPOSE, trusted_key=trusted_key)",
@@ -1018,7 +1037,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "an audit of an algorithm as printed tests what is sound, and not what is stated",
-        "audit/fitted.py",
+        "attacks/candidates.py",
         "        return query.guarantee\n",
         "        return Guarantee(query.spent().epsilon, 0.0, query.guarantee.adjacency)\n",
         ("cli",),

@@ -129,7 +129,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
             mechanism="laplace",
         ),
         PosthocClassifier(
-            **SMALL, classifier=LabelAware(hidden=(8,), epochs=30), mechanism="softmax"
+            **SMALL, classifier=LabelAware(hidden=(8,), epochs=30), mechanism="noisy-max"
         ),
         ConvexCertifiedClassifier(
             epsilon=100.0, classes="observed", norm_bound=500.0, regularization=0.1

@@ -198,10 +198,10 @@ def test_another_fit_on_the_same_records_warns_with_the_sum(name: str) -> None:
 
 
 def test_the_sum_is_on_the_card_and_not_in_the_guarantee(tmp_path: Path) -> None:
-    first = model().fit(X, Y)
+    first = model(data_set="ward").fit(X, Y)
     alone = first.card().to_markdown()
     with pytest.warns(PrivacyWarning, match=r"epsilon=3, delta=2e-05"):
-        second = model(epsilon=2.0).fit(X, Y)
+        second = model(epsilon=2.0, data_set="ward").fit(X, Y)
     assert (second.guarantee.epsilon, second.guarantee.delta) == (2.0, 1e-5)
     line = dict(second.card().details)["fits on the same records"]
     assert line == second._data_use.card_line() != ""
