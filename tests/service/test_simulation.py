@@ -416,13 +416,13 @@ def test_a_planted_answer_that_does_not_wait_for_the_disk_is_found(
         Ledger, "_post", lambda self, work, **_: post(self, work, keep=False, durable=False)
     )
     with pytest.raises(AssertionError, match="before it was on disk"):
-        run(range(10_000))
+        run(10_000)
 
 
 def test_a_planted_anchor_of_what_is_not_on_disk_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger_module, "touch", lambda state: None)
     with pytest.raises(AssertionError, match=r"refused|before it was on disk"):
-        run(range(10_000))
+        run(10_000)
 
 
 def test_a_planted_fault_that_is_told_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -435,7 +435,7 @@ def test_a_planted_fault_that_is_told_too_early_is_found(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Answering, "_stored", early)
     with pytest.raises(AssertionError, match="before it was on disk"):
-        run(range(10_000))
+        run(10_000)
 
 
 def test_a_planted_anchor_that_stays_behind_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
