@@ -34,8 +34,8 @@ from reticent.core.errors import (
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.lipschitz.bounds import LipschitzBound, Output, Region, parse_output
-from reticent.lipschitz.layered import direct_bound
 from reticent.networks.network import Network
+from reticent.systems.posthoc.certificates import bound_of
 
 RELATIVE = 2.0**-20
 """Relative tolerance of the values that ``ExactBound`` reports. Its decisions have none."""
@@ -359,7 +359,9 @@ class ExactBound(LipschitzBound):
             )
         self.relative = positive(relative, name="relative")
         self.limits = limits or Limits()
-        self._cheap = direct_bound(network, domain=domain, input_norm=input_norm, output=output)
+        self._cheap = bound_of(
+            "auto", network, domain=domain, input_norm=self.input_norm, output=self.output
+        )
         # The domain rounded outward to the grid: what regions are cut to.
         whole = self._cheap.region(domain.center[None], np.array([np.inf])).box
         self._whole = Box(whole.lower[0] * whole.unit, whole.upper[0] * whole.unit)

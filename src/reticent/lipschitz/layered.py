@@ -21,7 +21,7 @@ from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.lipschitz.bounds import LipschitzBound, Output, Region, combine, slices
 from reticent.lipschitz.directional import Slopes
-from reticent.lipschitz.enumeration import EnumerationBound, directions_of
+from reticent.lipschitz.enumeration import directions_of
 from reticent.lipschitz.interval import build_forward, exact_maps, first_layer_values, row_norms
 from reticent.lipschitz.pairs import Pairs
 from reticent.lipschitz.relaxation import Inputs, RelaxedForward
@@ -156,19 +156,3 @@ class LayeredBound(LipschitzBound):
             for rows in slices(len(region), _ROWS)
         ]
         return np.array([answer for part in parts for answer in part], dtype=np.bool_)
-
-
-def direct_bound(
-    network: Network, *, domain: Box, input_norm: Norm, output: Output
-) -> LipschitzBound:
-    """Return the tightest bound without a search of regions.
-
-    It is the layered bound, or enumeration for at most one hidden layer, where the two are equal
-    and enumeration is faster.
-
-    Raises:
-        UnsupportedNetwork, UnsupportedNorm: the chosen bound raises it.
-    """
-    deep = network.is_relu_chain() and len(network.linear_layers()) > 2
-    kind = LayeredBound if deep else EnumerationBound
-    return kind(network, domain=domain, input_norm=input_norm, output=output)
