@@ -28,7 +28,7 @@ from papers.posthoc import (
     table,
 )
 from papers.posthoc.settings import DELTAS, SETTINGS, TableSettings
-from reticent.attacks import ReconstructionConfig
+from reticent.attacks import DecoderConfig
 from reticent.datasets import Dataset
 from reticent.demos.posthoc import RESPONSE, response_accuracy
 from reticent.training.embedder import EmbedderConfig, train_embedder
@@ -218,7 +218,7 @@ def test_radii(data: Dataset, tmp_path: Path) -> None:
 def test_reconstruction(data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = trained(data, 4)
     monkeypatch.setattr(reconstruction_table, "cached_embedder", lambda *_, **__: embedder)
-    decoder = ReconstructionConfig(epochs=12, hidden=(64,), batch_size=100)
+    decoder = DecoderConfig(epochs=12, hidden=(64,), batch_size=100)
     asked = {"radii": (0.1, 1.0), "epsilons": (1.0, 10.0), "seed": 0, "config": decoder}
     found = read_again(
         lambda: reconstruction_table.run(data, SETTINGS["mnist"], tmp_path, report=silent, **asked),
