@@ -8,7 +8,7 @@ import torch
 
 from reticent.core import Neighborhood, Norm
 from reticent.mechanisms import StabilityRelease
-from reticent.training.label_aware import LabelAwareConfig, train_label_release
+from reticent.training.label_aware import train_label_release
 from reticent.training.label_chances import (
     CHANCES,
     chance_of,
@@ -21,6 +21,8 @@ from reticent.training.lipschitz_objective import (
     lipschitz_bound,
     output_functionals,
 )
+from reticent.training.networks import TrainingConfig
+from reticent.training.parts import PlannedRelease
 
 
 def blobs() -> tuple[np.ndarray, np.ndarray]:
@@ -34,10 +36,16 @@ def blobs() -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("mechanism", list(CHANCES))
 def test_spread_is_one_and_labels_are_mostly_right(mechanism: str) -> None:
     points, labels = blobs()
-    config = LabelAwareConfig(
-        epsilon=2.0, radius=0.3, mechanism=mechanism, hidden=(16,), epochs=15, batch_size=250
+    release = PlannedRelease(
+        epsilon=2.0,
+        delta=0.0,
+        radius=0.3,
+        input_norm=Norm.LINF,
+        mechanism=mechanism,
+        output=SPREAD,
     )
-    network = train_label_release(points, labels, config)
+    config = TrainingConfig(epochs=15, batch_size=250, learning_rate=1e-2)
+    network = train_label_release(points, labels, release, config, hidden=(16,))
     directions, functionals = input_directions(3, Norm.LINF), output_functionals(4, SPREAD)
     assert lipschitz_bound(network, directions, functionals).item() == pytest.approx(1.0, rel=1e-4)
     with torch.no_grad():

@@ -155,7 +155,6 @@ def auditable_query(system: Any) -> Query:
     """
     # Late: all bring scikit-learn, which the audits of mechanisms do without.
     from reticent.published.research import PublishedSystem
-    from reticent.systems.power.row_encoder import RowEncoder
     from reticent.systems.private_knn.classifier import PrivateKNNClassifier
     from reticent.systems.releasing_system import ReleasingSystem
     from reticent.systems.votes.estimator import VoteEstimator
@@ -176,7 +175,7 @@ def auditable_query(system: Any) -> Query:
             "method on your records by reticent.audit.audit_records, or the mechanism, with the "
             "same blocks and total, by noisy_sums_case or stability_response_case"
         )
-    if not isinstance(system, ReleasingSystem | RowEncoder):
+    if not isinstance(system, ReleasingSystem):
         raise InvalidInput(
             "system: expected a fitted posthoc, certified or table estimator, got "
             f"{type(system).__name__}; no audit of it is known"
