@@ -67,10 +67,10 @@ def test_certificates(data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyP
     settings = small(published_epochs=2)
     asked = {"obfuscator_row": "N", "epsilons": (5.0,), "delta": 0.05, "rows": 20, "seed": 0}
     rows = certificate_table.run(data, settings, tmp_path, report=silent, **asked)
-    interval, enumeration = rows
-    assert interval.exact_constant == enumeration.exact_constant
-    assert interval.exact_constant <= enumeration.local_constant * (1 + 1e-5)
-    assert enumeration.local_constant <= interval.local_constant * (1 + 1e-5)
+    interval, layered = rows
+    assert interval.exact_constant == layered.exact_constant
+    assert interval.exact_constant <= layered.local_constant * (1 + 1e-5)
+    assert layered.local_constant <= interval.local_constant * (1 + 1e-5)
     for row in rows:
         # Laplace noise for P times the radius, at what the test leaves of epsilon: never less than
         # at the whole of it.
