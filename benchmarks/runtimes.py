@@ -26,7 +26,6 @@ from reticent.accounting import (
     PrivacyEvent,
     PrivateKnnSteps,
     RdpAccountant,
-    basic_epsilon,
     calibrate_private_knn,
     epsilon_per_answer,
     optimal_delta,
@@ -258,10 +257,8 @@ def accountants() -> None:
     for kind in (RdpAccountant, GaussianAccountant, PldAccountant):
         counted = kind(RECORDS).compose(event, 100)
         show(f"{kind.__name__}", fastest(partial(counted.epsilon, delta=1e-5)), "total")
-    one = {"epsilon": 0.1, "answers": 1000}
-    given = {**one, "answer_delta": 0.0}
+    given = {"epsilon": 0.1, "answers": 1000, "answer_delta": 0.0}
     tasks: list[Callable[[], object]] = [
-        partial(basic_epsilon, **one),
         partial(optimal_delta, **given, total_epsilon=10.0),
         partial(optimal_epsilon, **given, delta=1e-5),
         partial(smallest_epsilon, **given, delta=1e-5),

@@ -101,7 +101,6 @@ class IntervalBound(LipschitzBound):
 
     See Also:
         reticent.lipschitz.LayeredBound: tighter for ReLU networks of up to 14 inputs.
-        reticent.lipschitz.LayeredBound: tighter for deeper ones.
     """
 
     kind: ClassVar[str] = "interval"
