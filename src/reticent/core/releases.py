@@ -31,7 +31,7 @@ class Receipt:
         answers: number of inputs in the call, withheld ones included.
         bundle: identity of the bundle that answered, made from nothing private, or "" for a bare
             mechanism.
-        certificate: kind of certificate ("enumeration", "interval", "global", "none").
+        certificate: kind of certificate ("layered", "interval", "global", "none").
         sampler: source of the noise.
         seeded: whether a caller's seed drove the noise. Such values are *not private*.
         booked: ledger entry, or the first and last of those that charged every row to a scope of
