@@ -260,21 +260,11 @@ def _print_audit(found: ClaimAudit) -> None:
 
 
 def _print_attack(found: FittedAttack) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from reticent.attacks.page import tables
+    from reticent.cli.files import print_table
 
-    console = Console()
-    games = Table(
-        "question", "right", "at least", found.cap, "without an answer", title=found.system
-    )
-    for game in found.games:
-        numbers = (game.success, game.lower, game.cap, game.blind)
-        games.add_row(game.name, *(f"{number:.3f}" for number in numbers))
-    console.print(games)
-    estimates = Table("estimate of the input", "mean squared error", found.floor, "blind")
-    for one in found.reconstructions:
-        estimates.add_row(one.name, *(f"{x:.4g}" for x in (one.error, one.floor, one.blind)))
-    console.print(estimates)
+    for table in tables(found):
+        print_table(table, found.system)
     typer.echo(f"claim: {found.claim_words}")
     typer.echo(
         f"{found.candidates} candidates; seed {found.seed}; no budget was charged; all lower "
