@@ -11,6 +11,7 @@ import typer
 from reticent.cli import claims
 from reticent.cli.bundles import open_bundle, read_inputs, tell_totals
 from reticent.cli.options import (
+    Alpha,
     ArrayName,
     BundleFolder,
     Columns,
@@ -22,6 +23,7 @@ from reticent.cli.options import (
     Page,
     Research,
     TrustedKey,
+    group,
 )
 from reticent.core.errors import GuaranteeRefuted, InvalidInput
 
@@ -29,24 +31,10 @@ if TYPE_CHECKING:
     from reticent.attacks.fitted import FittedAttack
     from reticent.audit.claims import ClaimAudit
 
-audit_app = typer.Typer(
-    help="Measure what a fitted system gives away, against what it claims.", no_args_is_help=True
+audit_app = group("Measure what a fitted system gives away, against what it claims.")
+attack_app = group(
+    "Measure what an attacker gets back from a fitted system, beside the proved bounds."
 )
-attack_app = typer.Typer(
-    help="Measure what an attacker gets back from a fitted system, beside the proved bounds.",
-    no_args_is_help=True,
-)
-Alpha = Annotated[float, typer.Option(help="Chance of refuting a claim that holds.")]
-
-
-@audit_app.callback()
-def audit() -> None:
-    """Measure what a fitted system gives away, against what it claims."""
-
-
-@attack_app.callback()
-def attack() -> None:
-    """Measure what an attacker gets back from a fitted system, beside the proved bounds."""
 
 
 audit_app.command(name="function")(claims.function)
