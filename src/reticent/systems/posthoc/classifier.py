@@ -108,7 +108,7 @@ class PosthocClassifier(PredictsByRelease, ClassifierMixin, PosthocSystem):
             UnsupportedNetwork, UnsupportedNorm: a network or norm that cannot be certified.
             CalibrationFailed: no plan meets the total.
         """
-        self.classifier_ = self._fit(X, y).released
+        self.classifier_ = self._fit(X, y).candidate.part
         return self
 
     @property

@@ -116,8 +116,8 @@ class PosthocEncoder(ReleasesVectors, PosthocSystem):
             UnsupportedNetwork, UnsupportedNorm: a network or norm that cannot be certified.
             CalibrationFailed: no plan meets the total.
         """
-        fitted = self._fit(X, y)
-        self.head_, self.obfuscator_ = fitted.head, fitted.released
+        choice = self._fit(X, y)
+        self.head_, self.obfuscator_ = choice.head, choice.candidate.part
         return self
 
     @override

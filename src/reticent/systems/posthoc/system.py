@@ -34,7 +34,7 @@ from reticent.training.parts.embedders import Named
 if TYPE_CHECKING:
     from torch import nn
 
-    from reticent.systems.posthoc.fitting import FittedRelease
+    from reticent.systems.posthoc.calibration import Choice
 
 _EXAMPLES = {
     "embedder": "BetaVAE()",
@@ -193,23 +193,23 @@ class PosthocSystem(ReleasingSystem):
         """
         return self._mechanisms(settings)
 
-    def _fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None) -> FittedRelease:
-        """Fit everything, and become it."""
+    def _fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None) -> Choice:
+        """Fit everything, and become it. Return the choice of calibration."""
         require("torch", extra="networks")  # only a fit needs it
         from reticent.systems.posthoc.fitting import fit_release
 
         settings = self._settings()
         rows, names = named_rows(X)
-        fitted = fit_release(
+        query, fit, choice = fit_release(
             settings,
             rows,
             y,
             mechanisms=lambda part, inputs: self._mechanisms_of(part, inputs, settings),
             random_state=self.random_state,
         )
-        self.embedder_, self.considered_ = fitted.embedder, fitted.considered
-        self._become(fitted.query, fitted.input_shape, fitted.classes, names)
-        return fitted
+        self.embedder_, self.considered_ = fit.embedder, choice.considered
+        self._become(query, fit.input_shape, fit.classes, names)
+        return choice
 
     def _become(
         self,
