@@ -35,7 +35,6 @@ from reticent.mechanisms import (
     NoisyMaxRelease,
     NoisyScreening,
     ProposeTestRelease,
-    SoftmaxRelease,
     StabilityRelease,
     StabilityResponse,
 )
@@ -199,7 +198,6 @@ MECHANISMS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
     LaplaceMechanism: (ADDITIVE, VALUES),
     KNormMechanism: ({**ADDITIVE, "output_norm": Norm.LINF}, VALUES),
     GaussianMechanism: ({**ADDITIVE, "delta": 1e-5}, VALUES),
-    SoftmaxRelease: (LABELS, LOGITS),
     NoisyMaxRelease: (LABELS, LOGITS),
     StabilityRelease: (LABELS, LOGITS),
     StabilityResponse: ({"classes": 3, "epsilon": 1.0, "adjacency": RECORDS}, LEVELS),

@@ -268,7 +268,7 @@ def run(
 
 ROWS = {
     "response": "randomised response on the exact label (any two inputs)",
-    "slope": "softmax, noisy max, stability: certified slope",
+    "slope": "noisy max, stability: certified slope",
     "hop": "hop map",
     "table": "optimal table, exact",
     "auto": "**auto: the best on calibration rows**",

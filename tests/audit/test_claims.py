@@ -128,6 +128,27 @@ def test_an_exception_that_depends_on_a_record_is_found_and_named():
     assert nan.refuted
 
 
+def test_a_subject_may_change_its_data_set_and_may_not_end_the_audit():
+    """A sound sum that appends to what it is given, and a program that leaves at a record."""
+    noisy = laplace_sum(1.0)
+
+    def appends(records):
+        records.append(0.25)
+        return noisy(records)
+
+    pair = ([1.0] * 5, [1.0] * 4)
+    found = audited(appends, neighbours=[pair], draws=400)
+    assert not found.refuted
+    assert pair == PAIR
+
+    def leaves(records):
+        if len(records) == 4:
+            raise SystemExit(0)
+        return noisy(records)
+
+    assert audited(leaves).refuted
+
+
 def test_forks_and_state_are_found_and_fresh_noise_is_not():
     def fresh(records):
         return grid(sum(records) + float(np.random.default_rng().laplace(scale=1.0)))

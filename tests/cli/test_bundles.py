@@ -124,7 +124,7 @@ def test_room_for_long_labels_is_set_aside(command, inputs, tmp_path, monkeypatc
         "random_state": 0,
     }
     folder = (
-        PosthocClassifier(epsilon=8.0, mechanism="softmax", **settings)
+        PosthocClassifier(epsilon=8.0, mechanism="noisy-max", **settings)
         .fit(iris.data, names)
         .save(tmp_path / "bundle")
     )

@@ -129,6 +129,24 @@ DOORS: tuple[Fault, ...] = (
         "",
     ),
     Fault(
+        "an answer leaves that a power cut takes",
+        "service/answering.py",
+        "return self.waited(works, keep=True)",
+        "return self.waited(works, keep=False)",
+    ),
+    Fault(
+        "the anchor names what a power cut takes",
+        "ledger/ledger.py",
+        "touch(connection)  #",
+        "pass  #",
+    ),
+    Fault(
+        "a charge is committed that the ledger no longer has",
+        "ledger/charging.py",
+        "if last != bookings[-1].digest:",
+        "if False:",
+    ),
+    Fault(
         "an idempotency key gives the answer to another request",
         "service/answering.py",
         'if bytes(row["request"]) != request.digest:',

@@ -77,8 +77,23 @@ def test_a_name_is_enough_and_another_name_does_not_hide_the_rows() -> None:
     assert other.card_line() == ""
 
 
+def test_a_card_does_not_tell_that_two_data_sets_share_a_record() -> None:
+    """The card is published, so it counts fits by their public names, and never by rows."""
+    fitted(rows(10), data_set="January").spent(COST)
+    for name in ("February", None):
+        apart, sharing = rows(10, seed=1), np.vstack([rows(9, seed=1), rows(1)])
+        lines = []
+        for table in (apart, sharing):
+            use = fitted(table, data_set=name and f"{name} {len(lines)}")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PrivacyWarning)
+                use.spent(COST)
+            lines.append(use.card_line())
+        assert lines == ["", ""]
+
+
 def test_the_sum_is_by_kind_of_neighbours_and_grows() -> None:
-    first, second = fitted(rows(10)), fitted(rows(10))
+    first, second = fitted(rows(10), data_set="ward"), fitted(rows(10), data_set="ward")
     first.spent(COST)
     assert first.card_line() == ""
     with pytest.warns(PrivacyWarning, match=r"epsilon=4, delta=3e-05"):

@@ -243,6 +243,20 @@ def test_a_folder_of_something_else_and_a_second_run_are_refused(
     assert (tmp_path / "out" / STATE).stat().st_mode & 0o777 == 0o600
 
 
+def test_the_folder_of_answers_does_not_tell_how_long_the_rows_are(
+    encoder: PowerEncoder, tmp_path: Path
+) -> None:
+    """The folder may be sent as it is, and a file's length tells a cell to who knows the others."""
+    states = []
+    for number, place in enumerate(("9", "1000000")):
+        rows, folder = tmp_path / f"{number}.csv", tmp_path / place
+        TABLE.head(5).assign(other=place).to_csv(rows, index=False)
+        os.utime(rows, ns=(0, 0))
+        list(encoder.release_stream(rows, folder, format="csv", ignore=[*IGNORED, "other"]))
+        states.append((folder / STATE).read_text())
+    assert states[0] == states[1]
+
+
 def test_damaged_files_are_refused_without_their_cells(
     encoder: PowerEncoder, tmp_path: Path
 ) -> None:

@@ -71,6 +71,21 @@ def test_ranges_are_rounded_outward_and_not_far(ends: tuple[float, float]) -> No
     assert upper - high <= slack
 
 
+@pytest.mark.parametrize("ends", [("2020-01-01", "9999-12-31"), ("9999-12-30", "9999-12-31")])
+def test_the_last_of_all_days_has_a_draft(ends: tuple[str, str]) -> None:
+    """Tables write 9999-12-31 for "still open", and no year comes after it."""
+    frame = pd.DataFrame({"until": np.array(ends * 5, dtype="datetime64[us]")})
+    schema = TabularSchema.from_frame(frame)
+    assert isinstance(schema.attributes[0], Instant)
+    assert schema.review(frame) == {}
+
+
+@pytest.mark.parametrize("number", [5e-324, 1.7e308])
+def test_numbers_at_the_ends_of_doubles_are_refused_in_words(number: float) -> None:
+    with pytest.raises(InvalidInput, match="'size'"):
+        TabularSchema.from_frame(pd.DataFrame({"size": [0.0, number] * 5}))
+
+
 def test_all_columns_without_a_draft_are_refused_at_once() -> None:
     frame = pd.DataFrame({"age": [1, 2], "c": ["x"] * 2, "note": ["y"] * 2})
     with pytest.raises(InvalidInput, match=r"(?s)'c'.*'note'"):

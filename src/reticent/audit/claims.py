@@ -415,9 +415,7 @@ class _Asked:
     seen: tuple[set[bytes], set[bytes]] = field(default_factory=lambda: (set(), set()))
 
     def draw(self, coins: Coins) -> Array:
-        answers = self.run.answers(
-            [self.pair.first if coin else self.pair.second for coin in coins]
-        )
+        answers = self.run.answers([self.pair.copied(coin) for coin in coins])
         self.raised.count(answers)
         rows = self.code(answers)
         for coin, answer, row in zip(coins.tolist(), answers, rows, strict=True):

@@ -124,8 +124,9 @@ def _timed(
         coins = random.random(20) < 0.5
         times = []
         for coin in coins:
+            copied = pair.copied(coin)
             start = time.perf_counter()
-            run.answers([pair.first if coin else pair.second])
+            run.answers([copied])
             times.append(time.perf_counter() - start)
         # To a hundredth of a microsecond: the last bits of a clock's double tell nothing.
         if test.update(coins, np.rint(np.array(times) * 1e8)):
@@ -145,8 +146,8 @@ def _stateful(run: Subject, pair: NeighbourPair, alpha: float) -> str | None:
         coins = random.random(20) < 0.5
         after = []
         for coin in coins:
-            run.answers([pair.first if coin else pair.second])
-            after += run.answers([pair.second])
+            run.answers([pair.copied(coin)])
+            after += run.answers([pair.copied(False)])
         if test.update(coins, code(after)):
             return (
                 f"after {test.refuted_after} pairs of calls, the second call's answer tells which "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,10 @@ class NeighbourPair:
     first: Any
     second: Any
     name: str
+
+    def copied(self, first: bool) -> Any:
+        """Return a copy of one of the two, which a subject may change."""
+        return deepcopy(self.first if first else self.second)
 
 
 def checked_pairs(pairs: Iterable[Any]) -> tuple[NeighbourPair, ...]:

@@ -63,7 +63,7 @@ class FunctionSubject(Subject):
     """A Python callable of one data set.
 
     Args:
-        function: the callable. An exception of its own is an answer.
+        function: the callable. An exception of its own is an answer, ``SystemExit`` too.
         name: name in the report. None takes the callable's own.
 
     Attributes:
@@ -87,7 +87,7 @@ class FunctionSubject(Subject):
     def _answer(self, data_set: Any) -> Any:
         try:
             return self.function(data_set)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # which would end the audit with status 0
             return Raised(type(error).__name__)
 
     def _warn(self, message: Warning | str, category: type[Warning], *_: object, **__: Any) -> None:
@@ -366,7 +366,7 @@ def named_object(name: str) -> Any:
             found = getattr(found, part)
     except AttributeError as error:
         raise InvalidInput(f"{name!r}: not found ({error})") from error
-    except Exception as error:  # the module's own
+    except (Exception, SystemExit) as error:  # the module's own
         raise _not_loaded(name, error) from error
     return found
 
@@ -378,14 +378,14 @@ def _in_file(path: Path, name: str) -> Any:
     made = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(made)
-    except Exception as error:  # the file's own
+    except (Exception, SystemExit) as error:  # the file's own
         raise _not_loaded(str(path), error) from error
     if not hasattr(made, name):
         raise InvalidInput(f"{str(path)!r}: has no {name}")
     return getattr(made, name)
 
 
-def _not_loaded(name: str, error: Exception) -> InvalidInput:
+def _not_loaded(name: str, error: BaseException) -> InvalidInput:
     # Only what an import says: any other message may hold what the file has read.
     said = f": {error}" if isinstance(error, ImportError) else ""
     return InvalidInput(f"{name!r}: cannot be loaded ({type(error).__name__}{said})")

@@ -62,8 +62,8 @@ A fold of a tenth of the records shares none of them with a chance of .9^64 = .0
 _RANKED_COLUMNS = 64
 """Number of columns that rank the rows. Other columns are read only for rows that come first."""
 
-_AT_ONCE = 2**20
-"""Count of numbers that are turned into doubles at once."""
+_AT_ONCE = 2**16
+"""Count of numbers that are turned into doubles at once, which stay in the cache."""
 
 _CALL_FIT_ONCE = frozenset({"base", "utils", "pipeline", "compose", "frozen"})
 """Parts of scikit-learn that may stand on the call stack of a fit that no ledger books.
@@ -173,15 +173,19 @@ class DataUse:
                 stacklevel=_outside(),
             )
 
-    def together(self) -> Together | None:
+    def together(self, *, named: bool = False) -> Together | None:
         """Return what all fits on the same records cost so far, this one included.
 
         It is None until something that counts is released from this fit.
+
+        Args:
+            named: whether only fits of the same data set's name count. Otherwise the sum is as
+                private as the records, since it tells whether another fit had one of them.
         """
         with _lock:
             if not self._costs:
                 return None
-            sharing = [use for use in _spending.values() if self._shares(use)]
+            sharing = [use for use in _spending.values() if self._shares(use, named=named)]
             sums: dict[Records, list[tuple[float, float]]] = {}
             for use in sharing:
                 for adjacency, cost in use._costs.items():
@@ -201,15 +205,19 @@ class DataUse:
         )
 
     def card_line(self) -> str:
-        """Return the sum for a card, or "" if no other fit on the same records was released."""
-        together = self.together()
+        """Return the sum for a card, or "" if no other fit on a data set of this name was released.
+
+        Cards are published, so fits are found by name, and never by their rows.
+        """
+        together = self.together(named=True)
         if together is not None and together.fits > 1:
             self._line = f"{together.words()}; only a ledger counts for good"
         return self._line
 
-    def _shares(self, other: DataUse) -> bool:
-        named = self._data_set is not None and self._data_set == other._data_set
-        return self is other or named or not self._rows.isdisjoint(other._rows)
+    def _shares(self, other: DataUse, *, named: bool) -> bool:
+        if self is other or (self._data_set is not None and self._data_set == other._data_set):
+            return True
+        return not named and not self._rows.isdisjoint(other._rows)
 
     def __copy__(self) -> DataUse:
         """A copied model is the same fit."""
@@ -334,8 +342,11 @@ def _least_rows(X: npt.ArrayLike | Shards) -> frozenset[bytes]:
     """
     first: dict[tuple[int, int], bytes] = {}
     for block in _blocks(X):
-        first |= _first_of(block)
-        first = {rank: first[rank] for rank in sorted(first)[:LEAST_ROWS]}
+        last = max(first)[0] if len(first) == LEAST_ROWS else 2**64 - 1
+        found = _first_of(block, np.uint64(last))
+        if found:
+            first |= found
+            first = {rank: first[rank] for rank in sorted(first)[:LEAST_ROWS]}
     return frozenset(first.values())
 
 
@@ -352,16 +363,19 @@ def _blocks(X: npt.ArrayLike | Shards) -> Iterable[npt.NDArray[Any]]:
         yield rows[start : start + step]
 
 
-def _first_of(rows: npt.NDArray[Any]) -> dict[tuple[int, int], bytes]:
+def _first_of(rows: npt.NDArray[Any], last: np.uint64) -> dict[tuple[int, int], bytes]:
     """Return the digests of the first rows of a block by their ranks.
 
-    The rank is a keyed hash of some columns, then one of all columns for the rows that may still
-    be among the first. The second hash decides between rows that agree in the ranked columns.
+    The rank is a keyed hash of some columns, at most ``last``, then one of all columns for the rows
+    that may still be among the first. The second hash decides between rows that agree in the ranked
+    columns.
     """
     columns, factors = _ranking(rows.shape[1])
     ranked = rows if len(columns) == rows.shape[1] else rows[:, columns]
     coarse = _hashes(ranked, factors[columns])
-    places = np.flatnonzero(coarse <= _last_of_the_first(coarse))
+    places = np.flatnonzero(coarse <= last)
+    if len(places) > LEAST_ROWS:
+        places = places[coarse[places] <= _last_of_the_first(coarse[places])]
     if len(columns) == rows.shape[1]:  # then rows of one hash are the same row
         places = places[np.unique(coarse[places], return_index=True)[1]]
     found: dict[tuple[int, int], int] = {}
@@ -408,7 +422,7 @@ def _hashes(rows: npt.NDArray[Any], factors: Words) -> Words:
     bits = _canonical(rows).view(np.uint64)
     # The low bits of whole numbers are 0, and an odd factor would keep them so.
     bits ^= bits >> np.uint64(32)
-    sums = bits @ factors
+    sums = np.einsum("ij,j->i", bits, factors)
     sums ^= sums >> np.uint64(29)
     return np.asarray(sums * (factors[0] | np.uint64(1)), dtype=np.uint64)
 

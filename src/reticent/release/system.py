@@ -380,14 +380,14 @@ def columns_of(system: Any, *, name: str = "source") -> TabularSchema | list[str
 
 
 def _identity(path: Path | None) -> dict[str, Any]:
-    """Return facts that identify a file, never its content, which is private."""
+    """Return facts that identify a file, never its content or its length, which are private."""
     if path is None:
         return {"kind": "frames"}
     try:
-        found = path.stat()
+        changed = path.stat().st_mtime_ns
     except OSError as error:
         raise InvalidInput(f"source={str(path)!r}: cannot be read ({error.strerror})") from error
-    return {"kind": "file", "bytes": found.st_size, "changed": found.st_mtime_ns}
+    return {"kind": "file", "changed": changed}
 
 
 def _frames(source: Iterable[Any], start: int) -> Iterator[Batch]:

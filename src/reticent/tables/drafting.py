@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import MAXYEAR, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from reticent.tables.schema import TabularSchema
 _SKEWED = 20.0  # upper end over the 95th percentile, above which a logarithm is drafted
 _TEXT_LENGTH = 40  # mean letters of a cell from which words are taken for running text
 _IDENTIFIERS = 0.9  # share of different values from which words are taken for names of rows
+_LARGEST = 1e300  # so that an end's power of ten, and that of a missing value, are doubles
 _FEW_ROWS = 50  # with fewer rows, different words do not look like identifiers
 
 
@@ -151,6 +152,11 @@ class _Draft:
     def _number(self, name: str, values: Array) -> Numeric:
         if not np.isfinite(values).all():
             raise InvalidInput(f"public_rows: column {name!r} holds infinity")
+        if np.abs(values).max() > _LARGEST or np.ptp(values) < 1 / _LARGEST:
+            raise InvalidInput(
+                f"public_rows: column {name!r} holds numbers beyond {_LARGEST:g}, or differences "
+                f"below {1 / _LARGEST:g}; ignore it, or give its attribute"
+            )
         lower, upper = outward(float(values.min()), float(values.max()))
         if (values == np.floor(values)).all():
             lower, upper = math.floor(lower), math.ceil(upper)
@@ -233,6 +239,8 @@ def outward_dates(first: datetime, last: datetime) -> tuple[str, str]:
         >>> outward_dates(datetime(2019, 5, 2, 8), datetime(2019, 5, 7, 9))
         ('2019-05-02', '2019-05-08')
     """
+    if last.year == MAXYEAR:  # in many tables 9999-12-31 means that something has not ended
+        return first.date().isoformat(), f"{MAXYEAR}-12-31T23:59:59.999999"
     span = last - first
     if span > timedelta(days=2 * 365):
         return f"{first.year:04}-01-01", f"{last.year + 1:04}-01-01"

@@ -51,8 +51,8 @@ def train_label_release(
     Args:
         embeddings: shape (n, d), clipped to the public domain if there is one.
         labels: shape (n,), integers 0..classes - 1.
-        release: budget, radius, norm of neighbours (linf or l1), and the mechanism: "softmax",
-            "stability" or "noisy-max", or one of ``PLAIN``, for which the best classifier is the
+        release: budget, radius, norm of neighbours (linf or l1), and the mechanism: "stability"
+            or "noisy-max", or one of ``PLAIN``, for which the best classifier is the
             one that is right most often.
         config: passes, batches, learning rate and seed.
         hidden: widths of the hidden layers.

@@ -56,7 +56,7 @@ class PublicCheck:
 
     @property
     def sentence(self) -> str:
-        """The sentence on the owner's card."""
+        """The comparison in words, as private as the records."""
         found = (
             f"right for {self.accuracy:.4g} of {self.rows} public rows ({self.balanced:.4g} on "
             f"average over labels), the best constant label for {self.constant:.4g}"

@@ -271,15 +271,10 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         return self._identities[choice]
 
     def card(self) -> GuaranteeCard:
-        """Return the guarantee in plain words, for the owner: with the comparison on public rows,
-        if ``fit`` made one, and with what this process released from other fits on the same
-        records. A bundle's card has neither.
+        """Return the guarantee in plain words, with what this process released from other fits on
+        a data set of this name. A bundle's card has no such sum.
         """
         card = certified_card(self.query_, classes_given=not is_observed(self.classes))
-        check: PublicCheck | None = getattr(self, "public_check_", None)
-        if check is not None:
-            found = ("without noise, for the owner alone", check.sentence)
-            card = replace(card, details=(*card.details, found))
         together = "" if self._data_use is None else self._data_use.card_line()
         if together:
             found = ("fits on the same records", together)

@@ -46,7 +46,7 @@ class PosthocClassifier(PredictsByRelease, ClassifierMixin, PosthocSystem):
         classifier: part that makes logits of embeddings: "noise-aware" (trained for exactly the
             mechanism that releases), a part such as ``LabelAware(hidden=(128,))``, or your own
             trained torch module from embeddings to logits, in the order of the sorted labels.
-        mechanism: "auto" (the best of all on calibration rows), "noisy-max", "softmax" or
+        mechanism: "auto" (the best of all on calibration rows), "noisy-max" or
             "stability" (by a network's certified slope). Or "table" or "hop" (checked cell by cell
             on a public lattice) or "response" (private for any two inputs). See
             docs/label-tables.md.

@@ -38,7 +38,7 @@ class LabelAware(Part):
         >>> points = np.random.default_rng(0).normal(size=(64, 2))
         >>> release = PlannedRelease(
         ...     epsilon=2.0, delta=0.0, radius=0.1, input_norm=Norm.LINF,
-        ...     mechanism="softmax", output="spread",
+        ...     mechanism="noisy-max", output="spread",
         ... )
         >>> part = LabelAware(hidden=(4,), epochs=1, random_state=0)
         >>> part = part.fit(points, (points[:, 0] > 0).astype(int), release=release)
@@ -46,8 +46,8 @@ class LabelAware(Part):
         2
 
     References:
-        - McSherry and Talwar (2007), "Mechanism design via differential privacy",
-          doi:10.1109/FOCS.2007.66, the mechanism "softmax", whose chances it is trained on.
+        - McKenna and Sheldon (2020), "Permute-and-flip: a new mechanism for differentially private
+          selection", arXiv:2010.12603, the noisy maximum, whose chances it is trained on.
         - Its training: docs/training.md.
 
     See Also:
