@@ -47,15 +47,15 @@ def power_card(query: RowQuery) -> GuaranteeCard:
         protected=f"{scope.protected} {say.ALWAYS_ANSWERED}",
         from_whom=say.INTO_THE_BUNDLE.format(values="values"),
         assumptions=say.phrases(
-            say.OWNERS_AGREED.of(
+            say.OWNERS_AGREED.format(
                 data="the rows that the encoder was trained and calibrated on", more=""
             ),
             "the schema (columns, ranges, categories) was public before the records were seen",
-            say.TRUSTED_DEVICE.of(input="record"),
+            say.TRUSTED_DEVICE.format(input="record"),
         ),
         not_protected=say.phrases(
             scope.beyond,
-            say.TWICE.of(input="record"),
+            say.TWICE.format(input="record"),
             "the rows that the encoder was trained on",
         ),
         details=(

@@ -55,16 +55,18 @@ def code_card(query: CodeQuery) -> GuaranteeCard:
         f"{say.ALWAYS_ANSWERED}",
         from_whom=say.INTO_THE_BUNDLE.format(values="codes"),
         assumptions=say.phrases(
-            say.OWNERS_AGREED.of(data="the rows that nodes and channel were fitted on", more=""),
+            say.OWNERS_AGREED.format(
+                data="the rows that nodes and channel were fitted on", more=""
+            ),
             not points
             and "the schema (columns, ranges, categories) was public before the records were seen",
-            say.TRUSTED_DEVICE.of(input=what),
+            say.TRUSTED_DEVICE.format(input=what),
         ),
         not_protected=say.phrases(
             not points
             and "that a record is in the table at all, and its label if that is sent along",
             near and say.farther_words(guarantee, f"{what}s h steps between neighbours apart"),
-            say.TWICE.of(input=what),
+            say.TWICE.format(input=what),
             "the rows that nodes and channel were fitted on",
         ),
         details=tuple(details),
