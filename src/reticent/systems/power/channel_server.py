@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,6 +17,7 @@ _STEPS = 2000
 _CONVERGED = 1e-10
 
 
+@dataclass(frozen=True, eq=False)
 class ChannelServer:
     """Probabilities of labels given outputs, by maximum likelihood under the known channel.
 
@@ -23,8 +26,8 @@ class ChannelServer:
     those shares, which no noise can push beyond what the channel allows. With the shares of labels
     they give each label's probability.
 
-    Args:
-        channel: shape (bins, outputs), probabilities of outputs given the bin.
+    Attributes:
+        posterior: probabilities of labels given each output, shape (outputs, labels).
 
     References:
         - Dempster, Laird and Rubin (1977), "Maximum likelihood from incomplete data via the EM
@@ -36,7 +39,15 @@ class ChannelServer:
 
     posterior: Array
 
-    def __init__(self, channel: npt.ArrayLike) -> None:
+    @classmethod
+    def fitted(cls, channel: npt.ArrayLike, released: Array, labels: Labels) -> ChannelServer:
+        """Return what is learnt from one-hot outputs, shape (n, outputs), and labels from 0 without
+        gaps.
+
+        Args:
+            channel: shape (bins, outputs), probabilities of outputs given the bin.
+            released, labels: outputs and labels of rows.
+        """
         matrix = finite_array(channel, name="channel", ndim=2)
         if (
             min(matrix.shape) < 2
@@ -47,35 +58,25 @@ class ChannelServer:
                 "channel: expected probabilities above 0 of shape (bins, outputs) whose rows sum "
                 f"to 1, such as PowerEncoder.channel_, got shape={matrix.shape}"
             )
-        self.channel = matrix
-
-    def fit(self, released: Array, labels: Labels) -> None:
-        """Learn from one-hot outputs, shape (n, outputs), and labels from 0 without gaps."""
-        outputs = self._outputs(released)
-        counts = np.zeros((int(labels.max()) + 1, self.channel.shape[1]))
-        np.add.at(counts, (labels, outputs), 1.0)
-        together = np.array(
-            [row.sum() * (bin_shares(row, self.channel) @ self.channel) for row in counts]
-        )
-        self.posterior = np.asarray((together / together.sum(axis=0)).T)
+        counts = np.zeros((int(labels.max()) + 1, matrix.shape[1]))
+        np.add.at(counts, (labels, _outputs(released, matrix.shape[1])), 1.0)
+        together = np.array([row.sum() * (bin_shares(row, matrix) @ matrix) for row in counts])
+        return cls(np.asarray((together / together.sum(axis=0)).T))
 
     def predict_proba(self, released: Array) -> Array:
         """Return the probability of each label, shape (n, labels)."""
-        return np.asarray(self.posterior[self._outputs(released)])
+        return np.asarray(self.posterior[_outputs(released, len(self.posterior))])
 
-    def predict(self, released: Array) -> Labels:
-        """The likeliest label of each row."""
-        return np.asarray(self.predict_proba(released).argmax(axis=1))
 
-    def _outputs(self, released: Array) -> Labels:
-        if released.shape[1:] != self.channel.shape[1:] or not (
-            np.isin(released, (0.0, 1.0)).all() and (released.sum(axis=1) == 1.0).all()
-        ):
-            raise InvalidInput(
-                f"released: expected one-hot rows of {self.channel.shape[1]} outputs, as the "
-                f"channel has, got shape={released.shape}"
-            )
-        return np.asarray(released.argmax(axis=1), dtype=np.int64)
+def _outputs(released: Array, outputs: int) -> Labels:
+    if released.shape[1:] != (outputs,) or not (
+        np.isin(released, (0.0, 1.0)).all() and (released.sum(axis=1) == 1.0).all()
+    ):
+        raise InvalidInput(
+            f"released: expected one-hot rows of {outputs} outputs, as the channel has, got "
+            f"shape={released.shape}"
+        )
+    return np.asarray(released.argmax(axis=1), dtype=np.int64)
 
 
 def bin_shares(counts: Array, channel: Array) -> Array:
