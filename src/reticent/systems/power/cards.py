@@ -34,7 +34,7 @@ class _Scope:
 
 def power_card(query: RowQuery) -> GuaranteeCard:
     """Return the card of ``query``: what is protected, from whom, and what is assumed."""
-    plan, bound = query.plan, query.bound
+    plan = query.plan
     if plan.radius is None:
         scope = _whole_record(query)
     elif isinstance(plan.radius, AttributeRadii):
@@ -66,7 +66,9 @@ def power_card(query: RowQuery) -> GuaranteeCard:
             ("released values per row", str(query.outputs)),
             (
                 "Lipschitz constant",
-                "not needed" if bound.kind == "none" else f"{bound.constant:.9g} ({bound.kind})",
+                "not needed"
+                if query.certificate == "none"
+                else f"{query.constant:.9g} ({query.certificate})",
             ),
             (
                 f"expected {plan.scoring.replace('_', ' ')} on calibration rows",
