@@ -254,8 +254,8 @@ DOORS: tuple[Fault, ...] = (
     Fault(
         "no earlier commit of a reservation is looked for",
         "ledger/charging.py",
-        "if page.tip.seq > ends[1] else {}",
-        "if False else {}",
+        "done = dict(_RECEIPTS.rows(page.connection, *ends))",
+        "done = {}",
     ),
     Fault(
         "bytes under way are not counted by key",
