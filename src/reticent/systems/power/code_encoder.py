@@ -21,7 +21,7 @@ from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.systems.class_labels import class_labels
 from reticent.systems.embedding import IdentityEmbedding, domain_of
 from reticent.systems.input_rows import input_rows
-from reticent.systems.power.code_card import code_card
+from reticent.systems.power.cards import code_card
 from reticent.systems.power.code_fitting import (
     LEAST_ROWS,
     NODES,

@@ -20,8 +20,7 @@ from reticent.core.seeds import training_generator
 from reticent.core.settings import a_part, learned, with_settings
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.systems.class_labels import class_labels, restored_labels
-from reticent.systems.power.cards import power_card
-from reticent.systems.power.code_card import code_card
+from reticent.systems.power.cards import code_card, power_card
 from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery

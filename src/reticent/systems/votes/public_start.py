@@ -14,8 +14,7 @@ from reticent.core.settings import learned, with_settings
 from reticent.grids.whole_numbers import clipped, logarithm, softmax
 from reticent.mechanisms import SumBlock, SumSession
 from reticent.systems.votes.estimator import PublicRows
-from reticent.systems.votes.linear_model import RESIDUAL
-from reticent.systems.votes.noisy_counts import COUNT_SHARE, COUNT_STEPS
+from reticent.systems.votes.linear_model import COUNT_SHARE, COUNT_STEPS, RESIDUAL
 from reticent.systems.votes.outputs import Output
 from reticent.systems.votes.released_classifier import ReleasedClassifier
 from reticent.systems.votes.started_model import StartedModel, all_scores
