@@ -43,7 +43,9 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
         assumptions=say.phrases(
             f"the data sets are of {_number(members[0])}, none included, with different identities "
             "where identities are given",
-            say.SETTINGS.of(settings="the settings of training, k_max and the shares of labels"),
+            say.SETTINGS.format(
+                settings="the settings of training, k_max and the shares of labels"
+            ),
             "the feature map, if there is one, is public: it was not trained on the private "
             "records, and it answers every input",
             start is not None

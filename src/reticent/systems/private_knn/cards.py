@@ -40,9 +40,9 @@ def knn_card(plan: KnnNoise, circumstances: KnnCircumstances) -> GuaranteeCard:
         costs=" A withheld answer costs as much as its screening.",
         from_whom="Anyone who sees all labels and which queries were withheld",
         assumptions=say.phrases(
-            say.PUBLIC_QUERIES.of(also="so are all rows that a student learns from"),
+            say.PUBLIC_QUERIES.format(also="so are all rows that a student learns from"),
             "the range of the features was public before the records were seen",
-            say.SETTINGS.of(settings="the settings (neighbours, sampling, threshold, noise)"),
+            say.SETTINGS.format(settings="the settings (neighbours, sampling, threshold, noise)"),
             "one fitted object answers, in the process that fitted it; forked children and copies "
             "have no queries left, unless one ledger counts them all together, and what the object "
             "holds in memory is not copied behind its back",
@@ -77,7 +77,9 @@ def individual_card(plan: IndividualNoise, circumstances: KnnCircumstances) -> G
         "are and however records come and go",
         from_whom="Anyone who sees all labels",
         assumptions=say.phrases(
-            say.PUBLIC_QUERIES.of(also="so is when records of others are inserted and forgotten"),
+            say.PUBLIC_QUERIES.format(
+                also="so is when records of others are inserted and forgotten"
+            ),
             "the public rows, the range of the features and the settings (radius, votes, looks) "
             "were chosen without the private records",
             "one fitted object answers, in the process that fitted it: what records have spent is "
@@ -121,7 +123,9 @@ def _card(
         protected=f"Whether {whose} {present}, {say.odds(guarantee, per='')}.{costs}",
         from_whom=f"{from_whom}, with any other knowledge and any computing power; so also anyone "
         "who sees a model that was trained on them.",
-        assumptions=say.phrases(*assumptions, say.FEATURES.of(features=features, origin=origin)),
+        assumptions=say.phrases(
+            *assumptions, say.FEATURES.format(features=features, origin=origin)
+        ),
         not_protected=("the queries themselves", *not_protected),
         details=(
             *details,

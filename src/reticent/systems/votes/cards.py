@@ -86,10 +86,10 @@ def _card(
             "the public rows, their labels and the range of the features are public: none of them "
             "is, or was computed from, a protected record",
             targets and "the range of the targets is public: it was not taken from the records",
-            say.SETTINGS.of(settings="all settings"),
+            say.SETTINGS.format(settings="all settings"),
             f"there are at most {system.most_records_:,} records, in every data set that is "
             "compared",
-            say.FEATURES.of(
+            say.FEATURES.format(
                 features=row_map,
                 origin="made without the private records, and gives a record the same features "
                 "whichever others there are",
