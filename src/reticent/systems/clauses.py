@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reticent.accounting.telling_apart import beyond, which_of_two_cap
-from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeCard, Neighborhood
+from reticent.core.guarantees import (
+    Adjacency,
+    Guarantee,
+    GuaranteeCard,
+    Neighborhood,
+    Replace,
+)
 from reticent.release.paying import same_records_again
 
 if TYPE_CHECKING:  # what audits import knows no estimator
@@ -108,6 +114,12 @@ FEATURES = Clause("features", "the feature map ({features}) is {origin}")
 MANY_RECORDS = Clause(
     "many records", "what is true of many records together: that is what the answers tell"
 )
+REFUSED_RECORD = Clause(
+    "refused",
+    "that a record holds NaN, infinity or a label that was not named: such a fit is refused as a "
+    "whole, before anything is charged",
+)
+HOW_MANY = Clause("number", "how many records or persons there are: neighbours have as many")
 SEEN_LABELS = Clause(
     "seen labels", "which labels occur among the records: whoever sees the labels knows"
 )
@@ -175,6 +187,8 @@ def records_card(
         ),
         not_protected=phrases(
             MANY_RECORDS,
+            isinstance(guarantee.adjacency, Replace) and HOW_MANY,
+            REFUSED_RECORD,
             *not_protected,
             same_records_again(_of_data_sets(guarantee.adjacency)),
             not classes_given and SEEN_LABELS,
@@ -188,9 +202,13 @@ def _of_data_sets(adjacency: Adjacency) -> Adjacency:
     return adjacency
 
 
-def whose_records(by_person: bool, *, one: str = "any one private record") -> str:
-    """Return the unit that is protected, in words."""
-    return "all records of one person" if by_person else one
+def presence(*, by_person: bool, replaced: bool = False, there: str = "there at all") -> str:
+    """Return what nobody can tell of one record, or of one person's records."""
+    if by_person:
+        change = "are these or any others" if replaced else f"were {there}, labels included"
+        return f"Whether all records of one person {change}"
+    change = "is this one or any other" if replaced else f"was {there}, label included"
+    return f"Whether any one private record {change}"
 
 
 def odds(guarantee: Guarantee, *, per: str = " per answer", between: str = "") -> str:

@@ -60,12 +60,8 @@ def _card(
     from_whom: str,
     details: tuple[tuple[str, str], ...],
 ) -> GuaranteeCard:
-    whose = say.whose_records(system.by_person_, one="any one record")
-    change = (
-        f"Whether {whose} are these or any others"
-        if isinstance(guarantee.adjacency, Replace)
-        else f"Whether {whose} were there at all, labels included"
-    )
+    replaced = isinstance(guarantee.adjacency, Replace)
+    change = say.presence(by_person=system.by_person_, replaced=replaced)
     protected = f"{change}: {say.odds(guarantee, per='')}."
     if seeded:
         title = f"{title} ({_SEEDED})"
