@@ -229,12 +229,19 @@ def odds(guarantee: Guarantee, *, per: str = " per answer", between: str = "") -
     return f"no observer's odds {between}change by more than {factor}{per}"
 
 
-def naming_words(guarantee: Guarantee) -> str:
-    """Return how often one of two equally likely inputs is named right after one answer."""
+def naming_words(guarantee: Guarantee, *, two: str = "two of them", per: str = "answer") -> str:
+    """Return how often one of two equally likely inputs, or data sets, is named right.
+
+    Args:
+        guarantee: epsilon and delta.
+        two: the two.
+        per: unit of the cost, or "" for everything.
+    """
     cap = share_words(float(which_of_two_cap(guarantee.epsilon, guarantee.delta)))
+    after = f" after one {per}" if per else ""
     return (
-        "Who holds two of them to be equally likely names the right one with probability at most "
-        f"{cap} after one answer."
+        f"Who holds {two} to be equally likely names the right one with probability at most "
+        f"{cap}{after}."
     )
 
 

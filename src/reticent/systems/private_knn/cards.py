@@ -115,12 +115,13 @@ def _card(
 ) -> GuaranteeCard:
     features, origin = circumstances.features, circumstances.origin.value
     change = say.presence(by_person=circumstances.by_person, there=there)
+    naming = say.naming_words(guarantee, two="both", per="")
     return say.records_card(
         guarantee,
         by_person=circumstances.by_person,
         classes_given=circumstances.classes_given,
         title=title,
-        protected=f"{change}: {over}, {say.odds(guarantee, per='')}.{costs}",
+        protected=f"{change}: {over}, {say.odds(guarantee, per='')}. {naming}{costs}",
         from_whom=f"{from_whom}, with any other knowledge and any computing power; so also anyone "
         "who sees a model that was trained on them.",
         assumptions=say.phrases(*assumptions, say.FEATURES.of(features=features, origin=origin)),

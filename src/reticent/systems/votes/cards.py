@@ -62,7 +62,8 @@ def _card(
 ) -> GuaranteeCard:
     replaced = isinstance(guarantee.adjacency, Replace)
     change = say.presence(by_person=system.by_person_, replaced=replaced)
-    protected = f"{change}: {say.odds(guarantee, per='')}."
+    naming = say.naming_words(guarantee, two="both", per="")
+    protected = f"{change}: {say.odds(guarantee, per='')}. {naming}"
     if seeded:
         title = f"{title} ({_SEEDED})"
         protected = (
