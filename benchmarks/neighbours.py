@@ -36,6 +36,7 @@ from threadpoolctl import threadpool_limits
 from reticent import PrivateKNNClassifier
 from reticent.accounting import PrivateKnnSteps
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours, label_votes
+from reticent.neighbours.exhaustive import Exhaustive
 from reticent.noise import SecureSampler
 from reticent.noise.coins import coins
 from reticent.systems import Features, Neighbours
@@ -103,7 +104,7 @@ def nearest(points: Array, records: Records, queries: Array) -> None:
         distances, _ = index.search(queries, NEIGHBOURS)
         return np.asarray(distances)
 
-    found = ((records.points[ours()] - queries[:, None]) ** 2).sum(axis=2)
+    found = ((points[np.argsort(records.places)][ours()] - queries[:, None]) ** 2).sum(axis=2)
     assert np.array_equal(found, theirs()), "the nearest records of the two are not the same"
     sides = [[seconds(task) / len(queries) for _ in range(3)] for task in (ours, theirs)]
     Figure.of(
@@ -128,15 +129,14 @@ def plainly(points: Array, labels: Integers, queries: Array, *, quick_coins: boo
             np.bincount(labels[included[np.argsort(distances)[:NEIGHBOURS]]], minlength=CLASSES)
 
 
-def anew(records: Records, queries: Array) -> None:
+def anew(points: Array, labels: Integers, queries: Array) -> None:
     """Our own search of a new subsample for every query and step."""
     sampler = SecureSampler()
     for query in queries:
         for _ in range(STEPS):
-            included = coins(len(records), probability=RATE, sampler=sampler)
-            search = NeighbourSearch(
-                Records(records.points[included], records.votes[included], None)
-            )
+            included = coins(len(points), probability=RATE, sampler=sampler)
+            near, order = Exhaustive(points[included]), np.arange(included.sum())
+            search = NeighbourSearch(Records(near, order, labels[included], None))
             voters = SampledNeighbours(search, neighbours=NEIGHBOURS, probability=1.0)
             (lists,) = search.lists(query[None, :], depth=NEIGHBOURS)
             label_votes(voters.draw(lists, sampler=sampler), search.records.votes, classes=CLASSES)
@@ -220,7 +220,7 @@ def main() -> None:
             ),
             "new search each, scikit-learn": seconds(lambda: by_library(points, labels, few)),
             "new search each, FAISS": seconds(lambda: by_faiss(points, labels, few)),
-            "new search each, our search": seconds(lambda: anew(records, few)),
+            "new search each, our search": seconds(lambda: anew(points, labels, few)),
         }
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     size = f"{arguments.queries} queries x {arguments.records} records x {FEATURES} features"

@@ -56,7 +56,6 @@ from reticent.mechanisms import (
     NoisySums,
     ProposeTestRelease,
     SignedDistanceRelease,
-    SoftmaxRelease,
     StabilityRelease,
     StabilityResponse,
     SumBlock,
@@ -88,7 +87,9 @@ from reticent.retraining import (
     stable_distances,
     vote_distances,
 )
+from reticent.training.channel_tables import best_table
 from reticent.training.label_tables import exact_table
+from reticent.training.staircases import Information, response_on
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -158,7 +159,6 @@ def mechanisms() -> None:
         (KNormMechanism(**added, output_norm=Norm.L2), (vectors,)),
         (GaussianMechanism(**added, delta=1e-5), (vectors,)),
         (StabilityRelease(**labelled), (logits,)),
-        (SoftmaxRelease(**labelled), (logits,)),
         (table(), (vectors,)),
         (hop, (vectors, logits)),
         (FiniteChannel.response(10, **near), (labels,)),
@@ -313,7 +313,7 @@ def samplers() -> None:
 
 
 def tables() -> None:
-    """Best tables of 2 to 40 labels on one lattice, a label and cell: at most linear in both."""
+    """Tables and codes for 2 to 40 labels on one lattice: at most linear in labels x cells."""
     rng = np.random.default_rng(0)
     lattice = Lattice.over(rng.uniform(-1, 1, (2000, 3)), radius=0.2, tail=0.0)
     for labels in (2, 5, 10, 40):
@@ -321,6 +321,18 @@ def tables() -> None:
         task = partial(exact_table, weights, lattice=lattice, epsilon=2.0, iterations=100)
         name = f"label table, {labels} x {lattice.size:,} cells, 100 steps"
         show(name, fastest(task, count=weights.size), "label and cell")
+        joint, random = weights.T / weights.sum(), rng.integers(labels, size=lattice.size)
+        code = partial(
+            best_table,
+            [Information(joint)],
+            cells=lattice,
+            epsilon=2.0,
+            weights=[1.0],
+            whole=[1.0],
+            starts=[response_on(random, epsilon=2.0)],
+        )
+        name = f"code for {labels} labels, {lattice.size:,} cells"
+        show(name, fastest(code, count=weights.size), "label and cell")
 
 
 def main() -> None:

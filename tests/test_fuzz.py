@@ -35,7 +35,6 @@ from reticent.mechanisms import (
     NoisyMaxRelease,
     NoisyScreening,
     ProposeTestRelease,
-    SoftmaxRelease,
     StabilityRelease,
     StabilityResponse,
 )
@@ -199,7 +198,6 @@ MECHANISMS: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {
     LaplaceMechanism: (ADDITIVE, VALUES),
     KNormMechanism: ({**ADDITIVE, "output_norm": Norm.LINF}, VALUES),
     GaussianMechanism: ({**ADDITIVE, "delta": 1e-5}, VALUES),
-    SoftmaxRelease: (LABELS, LOGITS),
     NoisyMaxRelease: (LABELS, LOGITS),
     StabilityRelease: (LABELS, LOGITS),
     StabilityResponse: ({"classes": 3, "epsilon": 1.0, "adjacency": RECORDS}, LEVELS),
@@ -355,14 +353,11 @@ def _fuzz(calls: int, seed: int) -> None:
     assert 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < MOST_MEMORY
 
 
-def test_two_hundred_calls_raise_nothing_foreign() -> None:
-    _fuzz(200, seed=0)
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(0)
-def test_twenty_thousand_calls_raise_nothing_foreign() -> None:
-    _fuzz(20_000, seed=1)
+@pytest.mark.parametrize(
+    "calls", [200, pytest.param(20_000, marks=[pytest.mark.soak, pytest.mark.timeout(0)])]
+)
+def test_calls_raise_nothing_foreign(calls: int) -> None:
+    _fuzz(calls, seed=0)
 
 
 NUMBERS = (-1.0, float("nan"), float("inf"), "private")

@@ -44,7 +44,6 @@ NEED_TORCH = (
     "reticent.systems.embedding.modules",
     "reticent.systems.module_structure",
     "reticent.systems.posthoc",
-    "reticent.systems.power.cross_fitting",
     "reticent.systems.power.fitting",
     "reticent.systems.power.protected_fitting",
     "reticent.training",

@@ -41,7 +41,7 @@ from papers.result_files import cached_result, write_result
 from reticent.core.arrays import Array, Integers
 from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.mechanisms.gaussian import analytic_sigma
-from reticent.planning.methods import PublicModels, PublicStart, all_methods
+from reticent.planning.methods import Limit, PublicModels, PublicStart, all_methods
 from reticent.planning.parts import PublicParts
 from reticent.planning.planner import Comparison
 from reticent.planning.rows import kind_of_rows
@@ -275,7 +275,7 @@ def plans_of(rows: Rows, *, seed: int, measured: bool) -> Results:
     methods = [one for one in all_methods() if not one.missing(tasks[0], labelled=True)]
     parts = PublicParts(rows.public, rows.labels[0], tasks[1], seed)
     comparison = Comparison(parts, SCORINGS[0], None, tasks)
-    comparison.run(methods, lambda: not measured, np.inf)
+    comparison.run(methods, Limit(1e9 if measured else 1e-9))
     found: Results = {scoring: {} for scoring in SCORINGS}
     for scoring in SCORINGS:
         comparison.scoring = scoring

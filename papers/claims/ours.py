@@ -40,7 +40,6 @@ from reticent.mechanisms import (
     NoisySums,
     ProposeTestRelease,
     SignedDistanceRelease,
-    SoftmaxRelease,
     StabilityRelease,
     StabilityResponse,
     SumBlock,
@@ -124,8 +123,8 @@ def _voting(kind: str) -> AuditCase:
     )
 
 
-def _logits(kind: type[SoftmaxRelease] | type[NoisyMaxRelease]) -> AuditCase:
-    mechanism = kind(classes=10, sensitivity=1.0, epsilon=1.0, adjacency=NEAR)
+def _noisy_max() -> AuditCase:
+    mechanism = NoisyMaxRelease(classes=10, sensitivity=1.0, epsilon=1.0, adjacency=NEAR)
     return logits_case(mechanism, lead=0.0, change=1.0, epsilon=1.0)
 
 
@@ -152,8 +151,7 @@ OURS: dict[str, Callable[[], AuditCase]] = {
     "KNormMechanism, l2": lambda: _k_norm(Norm.L2),
     "GaussianMechanism": _gaussian,
     "ProposeTestRelease": _tested,
-    "SoftmaxRelease": lambda: _logits(SoftmaxRelease),
-    "NoisyMaxRelease": lambda: _logits(NoisyMaxRelease),
+    "NoisyMaxRelease": _noisy_max,
     "StabilityResponse": _response,
     "StabilityRelease": _stability,
     "SignedDistanceRelease": _signed,

@@ -25,7 +25,7 @@ from torch import nn
 
 from papers.datasets import load
 from papers.posthoc.cached_embedder import cached_embedder
-from papers.posthoc.measurements import Embedded
+from papers.posthoc.measurements import Embedded, planned, training
 from papers.posthoc.settings import EPSILONS, TableSettings, settings_of
 from papers.result_files import cached_result, write_result
 from papers.seeded_command import (
@@ -52,8 +52,9 @@ from reticent.systems.posthoc.plans import (
     inner_mechanism,
     rule_plan,
 )
-from reticent.training.label_aware import LabelAwareConfig, train_label_release
+from reticent.training.label_aware import train_label_release
 from reticent.training.label_tables import ExactTable, cell_weights, exact_table
+from reticent.training.networks import TrainingConfig
 from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
@@ -106,17 +107,20 @@ class Rungs:
     def public(self) -> LatticeRows:
         """The rows that everything is fitted on, with the classifier that is best without noise."""
         points, labels = self.points.train[: -self.held], self.points.train_labels[: -self.held]
-        config = LabelAwareConfig(
-            epsilon=1.0,
-            radius=self.points.settings.radius,
-            mechanism="response",
-            hidden=_PLAIN_HIDDEN,
+        config = TrainingConfig(
             epochs=_PLAIN_EPOCHS,
             batch_size=_PLAIN_BATCH,
             learning_rate=_PLAIN_RATE,
             seed=self.points.seed,
         )
-        module = train_label_release(points, labels, config, report=self.report)
+        module = train_label_release(
+            points,
+            labels,
+            planned(self.points, "response", epsilon=1.0),
+            config,
+            hidden=_PLAIN_HIDDEN,
+            report=self.report,
+        )
         return LatticeRows(points, labels, self._network(module))
 
     def adjacency(self, radius: float) -> Neighborhood:
@@ -147,18 +151,14 @@ class Rungs:
 
     def slope(self, *, epsilon: float, radius: float) -> Results:
         """The best of the mechanisms that rest on a network's certified slope."""
-        settings = self.points.settings
-        config = LabelAwareConfig(
-            epsilon=epsilon,
-            radius=radius,
-            mechanism="noisy-max",
-            hidden=settings.hidden,
-            epochs=settings.epochs,
-            batch_size=settings.batch_size,
-            seed=self.points.seed,
-        )
+        release = planned(self.points, "noisy-max", epsilon=epsilon)
         module = train_label_release(
-            self.public.points, self.public.labels, config, report=self.report
+            self.public.points,
+            self.public.labels,
+            replace(release, radius=radius),
+            training(self.points),
+            hidden=self.points.settings.hidden,
+            report=self.report,
         )
         network = self._network(module)
         bound = self.points.bound(network, "spread")
@@ -268,7 +268,7 @@ def run(
 
 ROWS = {
     "response": "randomised response on the exact label (any two inputs)",
-    "slope": "softmax, noisy max, stability: certified slope",
+    "slope": "noisy max, stability: certified slope",
     "hop": "hop map",
     "table": "optimal table, exact",
     "auto": "**auto: the best on calibration rows**",

@@ -39,8 +39,10 @@ from reticent.systems.posthoc.plans import (
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.training.embedder import Embedder
 from reticent.training.heads import Head, HeadConfig, train_head
-from reticent.training.label_aware import LabelAwareConfig, train_label_release
-from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
+from reticent.training.label_aware import train_label_release
+from reticent.training.networks import TrainingConfig
+from reticent.training.noise_aware import train_noise_aware
+from reticent.training.parts import PlannedRelease
 from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
@@ -210,22 +212,42 @@ def vector_release(
     return _released(points, query, head)
 
 
+def planned(points: Embedded, mechanism: str, *, epsilon: float) -> PlannedRelease:
+    """The release that a network is trained for."""
+    return PlannedRelease(
+        epsilon=epsilon,
+        delta=0.0,
+        radius=points.settings.radius,
+        input_norm=Norm.LINF,
+        mechanism=mechanism,
+        output=output_of(mechanism),
+    )
+
+
+def training(points: Embedded) -> TrainingConfig:
+    """Settings of a network's training through the noise of its release."""
+    return TrainingConfig(
+        epochs=points.settings.epochs,
+        batch_size=points.settings.batch_size,
+        learning_rate=1e-2,
+        seed=points.seed,
+    )
+
+
 def our_vectors(
     points: Embedded, *, epsilon: float, outputs: int, first_noise: float, report: Report
 ) -> Measured:
     """Our obfuscator at one total epsilon: delta 0, nothing withheld."""
-    config = NoiseAwareConfig(
-        epsilon=epsilon,
-        radius=points.settings.radius,
-        output_norm=Norm.LINF,
+    module = train_noise_aware(
+        points.train,
+        points.train_labels,
+        planned(points, "k-norm-linf", epsilon=epsilon),
+        training(points),
         outputs=outputs,
-        first_noise=first_noise,
         hidden=points.settings.hidden,
-        epochs=points.settings.epochs,
-        batch_size=points.settings.batch_size,
-        seed=points.seed,
+        first_noise=first_noise,
+        report=report,
     )
-    module = train_noise_aware(points.train, points.train_labels, config, report=report).network
     return vector_release(
         points, module, mechanisms=("k-norm-linf",), paths=("global",), epsilon=epsilon, delta=0.0
     )
@@ -235,17 +257,15 @@ def our_labels(points: Embedded, *, epsilon: float, report: Report) -> Measured:
     """Our label release at one total epsilon, with the mechanism that does best on training
     rows: delta 0, nothing withheld.
     """
-    config = LabelAwareConfig(
-        epsilon=epsilon,
-        radius=points.settings.radius,
-        mechanism="noisy-max",
-        hidden=points.settings.hidden,
-        epochs=points.settings.epochs,
-        batch_size=points.settings.batch_size,
-        seed=points.seed,
-    )
     network = points.network(
-        train_label_release(points.train, points.train_labels, config, report=report)
+        train_label_release(
+            points.train,
+            points.train_labels,
+            planned(points, "noisy-max", epsilon=epsilon),
+            training(points),
+            hidden=points.settings.hidden,
+            report=report,
+        )
     )
     bound = points.bound(network, "spread")
     requirement = points.requirement(epsilon, 0.0)

@@ -43,7 +43,7 @@ from reticent.datasets import Dataset
 from reticent.demos.posthoc import RESPONSE, response_accuracy
 from reticent.grids.public_graph import PublicGraph
 from reticent.grids.shares import WHOLE
-from reticent.training.label_tables import exact_graph_table
+from reticent.training.label_tables import exact_table
 from reticent.training.progress import Report
 
 Array = npt.NDArray[np.float64]
@@ -168,8 +168,8 @@ def _cell(embedded: Any, name: str, epsilon: float, nodes: int, seed: int) -> Re
     )
     cells = graph.cells(rows.public)
     weights = np.stack([np.bincount(cells, column, graph.size) for column in told.T]) / len(cells)
-    found = exact_graph_table(
-        weights, graph=graph, epsilon=epsilon, iterations=_ITERATIONS, close=_CLOSE
+    found = exact_table(
+        weights, lattice=graph, epsilon=epsilon, iterations=_ITERATIONS, close=_CLOSE
     )
     right = found.shares[rows.test_labels, graph.cells(rows.test)] / WHOLE
     return {

@@ -102,16 +102,6 @@ def test_tails_against_many_digits(sigma: float) -> None:
             )
 
 
-def test_golden_values_of_sampled_gaussian_noise(golden: dict[str, Any]) -> None:
-    for row in golden["sampled_gaussian"]:
-        found = sampled_gaussian_rdp(
-            [2, 8, 32],
-            noise_multiplier=row["noise_multiplier"],
-            sampling_probability=row["sampling_probability"],
-        )
-        assert found == pytest.approx([row["rdp"][order] for order in ("2", "8", "32")], rel=1e-9)
-
-
 @pytest.mark.parametrize(("sigma", "shift"), [(1.5, (1, -1)), (0.7, (1,)), (3.0, (2, -1, 1))])
 def test_discrete_noise_has_the_same_closed_form(sigma: float, shift: tuple[int, ...]) -> None:
     """The sum over all integer vectors, in both directions; the sampled distribution on top is

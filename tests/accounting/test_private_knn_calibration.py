@@ -35,7 +35,7 @@ SETTING: dict[str, Any] = {
 def test_the_total_is_met_and_hardly_missed(changes: dict[str, Any]) -> None:
     wanted = {**SETTING, **changes}
     steps = calibrate_private_knn(**wanted)
-    spent = private_knn_total(steps, delta=wanted["delta"], interval=None).epsilon
+    spent = private_knn_total(steps, delta=wanted["delta"]).epsilon
     assert 0.995 * wanted["epsilon"] <= spent <= wanted["epsilon"]
     if steps.sigma_screening is not None:
         assert steps.sigma_screening == pytest.approx(3.0 * steps.sigma_votes)
@@ -44,7 +44,7 @@ def test_the_total_is_met_and_hardly_missed(changes: dict[str, Any]) -> None:
         sigma_votes=0.99 * steps.sigma_votes,
         sigma_screening=None if steps.sigma_screening is None else 0.99 * steps.sigma_screening,
     )
-    assert private_knn_total(less, delta=wanted["delta"], interval=None).epsilon > wanted["epsilon"]
+    assert private_knn_total(less, delta=wanted["delta"]).epsilon > wanted["epsilon"]
 
 
 def test_an_impossible_total_is_refused() -> None:

@@ -55,7 +55,7 @@ SYSTEMS = {
     "table": lambda: classifier("table"),
     "hop": lambda: classifier("hop"),
     "response": lambda: classifier("response"),
-    "softmax": lambda: classifier("softmax"),
+    "noisy max": lambda: classifier("noisy-max"),
     "power vectors": lambda: table(
         mechanism="k-norm-l2",
         training=VectorTraining(outputs=2, hidden=(8,), epochs=1),

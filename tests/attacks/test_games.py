@@ -16,7 +16,6 @@ from reticent.attacks.games import (
     Reconstruction,
     Setting,
     error_floor,
-    farthest_neighbours,
     named,
     random_pairs,
     weighed_mean,
@@ -51,7 +50,7 @@ def responder(size: int, *, epsilon: float = EPSILON) -> Candidates:
         np.log(table),
         Norm.LINF,
         answer,
-        lambda answers: np.log(table)[answers.values],
+        lambda seen: np.log(table)[seen],
     )
 
 
@@ -91,9 +90,9 @@ def test_the_surest_answers_may_be_those_that_delta_gives_away() -> None:
         seen = kept.answer(which, sampler).values
         return Answers(np.where(random.random(len(which)) < delta, 2 + which, seen), which < 0)
 
-    shares = np.exp(np.concatenate([kept.weigh(Answers(np.arange(2), None)), np.zeros((2, 2))]))
+    shares = np.exp(np.concatenate([kept.density(np.arange(2)), np.zeros((2, 2))]))
     shares[2:] = np.eye(2)
-    leaking = replace(kept, answer=answer, weigh=lambda seen: np.log(shares + 1e-300)[seen.values])
+    leaking = replace(kept, answer=answer, density=lambda seen: np.log(shares + 1e-300)[seen])
     all_answers, surest = which_of_two(leaking, pair, setting(delta=delta), name="pair")
     assert surest.right == surest.trials < 0.2 * all_answers.trials
     assert not surest.exceeded
@@ -168,14 +167,6 @@ def test_nearest_candidates_and_pairs() -> None:
     pairs = random_pairs(candidates, 500, np.random.default_rng(0))
     assert (pairs[:, 0] != pairs[:, 1]).all()
     assert len(np.unique(pairs)) == 5
-    assert farthest_neighbours(candidates) is not None
-    assert farthest_neighbours(responder_alike()) is None
-
-
-def responder_alike() -> Candidates:
-    """All candidates are one point."""
-    one = responder(3)
-    return Candidates(np.zeros((3, 1)), None, 3, one.shown, one.norm, one.answer, one.weigh)
 
 
 def test_limits_are_exact_binomial_ones() -> None:

@@ -51,7 +51,6 @@ from reticent.mechanisms import (
     NoisyScreening,
     ProposeTestRelease,
     SignedDistanceRelease,
-    SoftmaxRelease,
     StabilityRelease,
     StabilityResponse,
 )
@@ -119,11 +118,6 @@ def gaussian(epsilon: float) -> AuditCase:
             sensitivity=1.0, epsilon=epsilon, delta=DELTA, dimension=3, adjacency=NEAR
         )
     )
-
-
-def softmax(epsilon: float) -> AuditCase:
-    mechanism = SoftmaxRelease(classes=10, sensitivity=1.0, epsilon=epsilon, adjacency=NEAR)
-    return logits_case(mechanism, lead=0.0, change=1.0, epsilon=epsilon)
 
 
 def noisy_max(epsilon: float) -> AuditCase:
@@ -216,7 +210,6 @@ MECHANISMS: dict[str, tuple[Callable[[float], AuditCase], float]] = {
     "Gaussian": (gaussian, 0.75),
     "propose-test-release": (ptr_case, 0.75),
     "propose-test-release, K-norm": (lambda e: ptr_case(e, Norm.LINF), 0.7),
-    "softmax": (softmax, 0.7),
     "noisy max": (noisy_max, 0.75),
     "stability response, labels differ": (
         lambda e: response_case(response(e), labels=(0, 1), levels=(0, 0), epsilon=e),
@@ -369,7 +362,7 @@ FAULTS: dict[str, Callable[[], AuditCase]] = {
     "signed distance that moves by three": lambda: signed(1.0, labels=(1, 1), levels=(3, 0)),
     "signed distance, labels that differ at distance 1": lambda: signed(1.0, levels=(1, 1)),
     "sensitivity of single logits in place of differences": lambda: logits_case(
-        SoftmaxRelease(classes=10, sensitivity=1.0, epsilon=2.0, adjacency=NEAR),
+        NoisyMaxRelease(classes=10, sensitivity=1.0, epsilon=2.0, adjacency=NEAR),
         lead=0.0,
         change=2.0,
         epsilon=2.0,

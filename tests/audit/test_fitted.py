@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from sklearn.datasets import load_iris
 
+from reticent.attacks.candidates import stated
 from reticent.audit import audit_fitted
-from reticent.audit.fitted import stated_guarantee
 from reticent.mechanisms import FiniteChannel, StabilityResponse
 from reticent.systems import (
     Calibration,
@@ -80,10 +80,10 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
         obfuscator=OBFUSCATOR,
         **POSTHOC,
     ),
-    "softmax": lambda: PosthocClassifier(
+    "noisy max": lambda: PosthocClassifier(
         epsilon=1.0,
         delta=0.0,
-        mechanism="softmax",
+        mechanism="noisy-max",
         classifier=LabelAware(hidden=(8,), epochs=2),
         **POSTHOC,
     ),
@@ -108,9 +108,9 @@ def test_an_honest_system_is_not_refuted(name: str) -> None:
     """False-alarm rate of one case 1e-3; seeded, so that a passing test stays passing."""
     found = audited(fitted(name))
     assert not found.refuted
-    stated = stated_guarantee(fitted(name)._fitted())
-    assert stated == fitted(name).guarantee or stated.epsilon >= 1.0
-    assert (found.epsilon, found.delta) == (stated.epsilon, stated.delta)
+    claim = stated(fitted(name)._fitted())
+    assert claim == fitted(name).guarantee or claim.epsilon >= 1.0
+    assert (found.epsilon, found.delta) == (claim.epsilon, claim.delta)
     assert found.draws == DRAWS
 
 

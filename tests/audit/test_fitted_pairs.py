@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from reticent.audit.fitted_pairs import certified_pairs, posthoc_pairs, power_pairs
+from reticent.attacks.candidates import Candidates, points_of, worst_neighbours
+from reticent.audit.fitted_pairs import certified_pairs, near_pairs
 from reticent.core import Norm
-from reticent.core.coded_rows import CodedRows
+from reticent.core.guarantees import Neighborhood
 from reticent.noise import AuditSampler
 from reticent.systems import (
     CertifiedClassifier,
@@ -23,6 +23,13 @@ from reticent.systems import (
 )
 
 X, Y = load_iris(return_X_y=True)
+
+
+def shown(query: Any, rows: Any) -> Any:
+    """Return what is shown of the one pair of neighbours that is found, or nothing."""
+    points = points_of(query, rows)
+    found = worst_neighbours(query, rows, points, around=64, random=np.random.default_rng(0))
+    return [side for pair in found.values() for side in pair.shown]
 
 
 @pytest.mark.parametrize("norm", [Norm.L1, Norm.LINF])
@@ -39,9 +46,8 @@ def test_embeddings_change_as_far_as_the_radius_lets_them(norm: Norm) -> None:
         random_state=0,
     ).fit(X, Y)
     query = encoder.query_
-    [pair] = posthoc_pairs(query, X[:20], random=np.random.default_rng(0))
-    assert pair.centers is not None
-    change = float(np.abs(pair.centers[0] - pair.centers[1]).sum())
+    start, end = shown(query, X[:20])
+    change = float(np.abs(start - end).sum())
     assert 0.0 < change <= query.plan.proposal * 0.2 * (1 + 1e-3)
     # No random pair of neighbours around the same rows is worse than the best of the search.
     random = np.random.default_rng(1)
@@ -64,42 +70,37 @@ def test_rows_within_the_radius_alone_are_neighbours() -> None:
         random_state=0,
         training=VectorTraining(epochs=1),
     ).fit(X, Y)
-    query = encoder.query_
+    query: Any = encoder.query_
     coded = encoder.checked(X)
-    [pair] = power_pairs(query, coded, random=np.random.default_rng(0))
     values, dense = query.exact(coded.dense()), coded.dense()
     apart = np.linalg.norm(dense[:, None] - dense[None], axis=-1)
     change = np.linalg.norm(values[:, None] - values[None], axis=-1)
-    assert pair.centers is not None
-    found = float(np.linalg.norm(pair.centers[0] - pair.centers[1]))
+    found = float(np.linalg.norm(np.subtract(*shown(query, coded))))
     assert found == pytest.approx(change[apart <= 0.1].max())
     far = encoder.checked(X[[0, 149]])
-    assert power_pairs(query, far, random=np.random.default_rng(0)) == []
+    assert near_pairs(query, far, random=np.random.default_rng(0)) == []
 
 
-def found_pairs(rows: list[float], values: list[float], radius: float | None) -> Any:
-    """Of a release that answers a row of one column with the value of its place."""
-    plan = SimpleNamespace(radius=radius, mechanism="k-norm-l2")
-    query: Any = SimpleNamespace(
-        plan=plan, mechanism=None, exact=lambda dense: np.array(values)[:, None]
-    )
-    coded = CodedRows.of(np.array(rows)[:, None])
-    return power_pairs(query, coded, random=np.random.default_rng(0))
+def neighbours(rows: list[float], radius: float | None) -> list[list[int]]:
+    """Return the neighbours among rows of one column."""
+    points = np.array(rows)[:, None]
+    near = None if radius is None else Neighborhood(Norm.L2, radius, "rows")
+    unused: Any = None
+    found = Candidates(points, near, 1, points, Norm.L2, unused, unused).neighbours
+    return [list(pair) for pair in zip(*found, strict=True)]
 
 
 def test_a_row_is_no_neighbour_of_itself_or_of_an_equal_row() -> None:
-    assert found_pairs([0.25, 0.25], [0.0, 1.0], None) == []
-    [pair] = found_pairs([0.25, 0.25, 0.75], [0.0, 9.0, 1.0], None)
-    assert np.ravel(pair.centers).tolist() == [9.0, 1.0]
+    assert neighbours([0.25, 0.25], None) == neighbours([0.25, 0.25], 1.0) == []
+    assert neighbours([0.25, 0.25, 0.75], None) == [[0, 2], [1, 2]]
 
 
-def test_small_differences_of_large_numbers_are_not_lost() -> None:
+def test_small_differences_are_not_lost() -> None:
     """Of one column alone, so that no processor's order of summation changes what is asked: squares
     of these numbers round, and squares and products together give 0 for every distance here.
     """
-    assert found_pairs([0.5, 0.5 + 2.0**-30], [0.0, 1.0], 2.0**-31) == []
-    [pair] = found_pairs([0.0, 1.0, 1.0], [2.0**27, 2.0**27 + 2.0**-20, 2.0**27], None)
-    assert np.ptp(pair.centers) == 2.0**-20
+    assert neighbours([0.5, 0.5 + 2.0**-30], 2.0**-31) == []
+    assert neighbours([0.5, 0.5 + 2.0**-30], 2.0**-30) == [[0, 1]]
 
 
 def test_certified_distances_change_by_one_and_labels_at_zero_only() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from reticent.audit import ClaimAudit, audit_fitted
 from reticent.audit.fitted_pairs import likeliest_pairs, near_rows, protected_pairs
+from reticent.core.coded_rows import CodedRows
 from reticent.mechanisms import FiniteChannel
 from reticent.networks import affine_chain
 from reticent.noise import SeededSampler
@@ -124,13 +125,14 @@ def test_a_candidate_that_is_told_too_plainly_is_refuted() -> None:
 def test_no_pair_of_a_forest_that_knows_one_label() -> None:
     query = made_likeliest(RADII)
     table = np.tile([1.0, 0.0, 0.0], (len(query.forest.table), 1))
+    coded = CodedRows.of(SCHEMA.encode(rows(50, seed=0)))
     still = replace(query, forest=replace(query.forest, table=table))
-    assert likeliest_pairs(still, SCHEMA.encode(rows(50, seed=0)), random=_random()) == []
+    assert likeliest_pairs(still, coded, random=_random()) == []
 
 
 def test_pairs_draw_the_answers_of_the_release() -> None:
     query = made_query(RADII, seed=1)
-    encoded = SCHEMA.encode(rows(50, seed=0))
+    encoded = CodedRows.of(SCHEMA.encode(rows(50, seed=0)))
     [pair] = protected_pairs(query, encoded, random=_random())
     assert pair.first(500, SeededSampler(0)).shape == (500, 2)
     reader = affine_chain([[[1.0] * query.model.input_dimension]], [[0.0]])

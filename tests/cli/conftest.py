@@ -45,7 +45,7 @@ def classifier_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     iris = load_iris()
     names = iris.target_names[iris.target]
     classifier = PosthocClassifier(
-        epsilon=8.0, mechanism="softmax", classifier=LabelAware(**TRAINING), **SETTINGS
+        epsilon=8.0, mechanism="noisy-max", classifier=LabelAware(**TRAINING), **SETTINGS
     ).fit(iris.data, names)
     return classifier.save(tmp_path_factory.mktemp("bundles") / "classifier")
 

@@ -38,31 +38,6 @@ def receipt_of(path: Path, answers: int) -> Receipt:
     return receipt
 
 
-def test_a_backup_is_put_back(command: Command, path: Path, tmp_path: Path) -> None:
-    receipt_of(path, 2)
-    status, out, _ = command(
-        "ledger", "backup", "--ledger", path, "--output", tmp_path / "backup.db"
-    )
-    assert (status, out.split("; anchor ")[1][:2]) == (0, "3:")
-    assert command("ledger", "restore", "--ledger", path, "--from", tmp_path / "backup.db")[0] == 0
-    receipt_of(path, 5)
-    status, _, error = command(
-        "ledger", "restore", "--ledger", path, "--from", tmp_path / "backup.db"
-    )
-    assert status == InvalidInput.code
-    assert "--charge-lost charges every budget with all of it" in error
-    status, out, _ = command(
-        "ledger", "restore", "--ledger", path, "--from", tmp_path / "backup.db", "--charge-lost"
-    )
-    assert status == 0
-    assert (
-        "1 entries are lost, every budget is charged epsilon=0.5, delta=0 for them at most" in out
-    )
-    assert "what stood there is at" in out
-    assert command("ledger", "verify", "--ledger", path)[0] == 0
-    assert Ledger.open(path).report().budgets[0].left_epsilon == 300_000
-
-
 def test_a_rollback_is_said_and_accepted(command: Command, path: Path, tmp_path: Path) -> None:
     shutil.copy(path, tmp_path / "old")
     receipt = receipt_of(path, 4)

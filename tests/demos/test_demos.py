@@ -80,7 +80,7 @@ def test_figures_are_released_ones_and_the_page_holds_them(demos, read_page, nam
     if "guarantee" in demo.results:
         assert demo.system.guarantee.to_dict() == demo.results["guarantee"]
     read_page(demo.page())
-    assert all(f"{100 * fact.share:.0f}\u00a0%" in demo.page() for fact in demo.facts)
+    assert all(f"{100 * fact.value:.0f}\u00a0%" in demo.page() for fact in demo.facts)
 
 
 def test_a_row_has_its_floor_and_ceiling(demos) -> None:

@@ -131,19 +131,6 @@ def test_an_over_large_request_uses_up_nothing_and_says_what_would_fit(
         ledger.reserve(scope, make_event(), answers=1)
 
 
-def test_every_covering_budget_is_charged_or_none(ledger: Ledger, make_event: EventMaker) -> None:
-    ledger.grant(Scope(subject="s"), ONE)
-    ledger.grant(Scope(principal="p", subject="s"), Guarantee(0.3, 1e-6, AddRemove()))
-    spend(ledger, Scope("p", "s"), make_event(), 2)
-    spend(ledger, Scope("q", "s"), make_event(), 5)
-    with pytest.raises(BudgetExceeded, match="principal=p, subject=s"):
-        ledger.reserve(Scope("p", "s"), make_event(), answers=2)
-    assert sorted(left(ledger)) == [100_000, 300_000]
-    with pytest.raises(BudgetExceeded, match="subject=s"):
-        ledger.reserve(Scope("q", "s", "bundle"), make_event(), answers=4)
-    assert ledger.verify().ok
-
-
 def test_nothing_is_answered_without_a_budget(ledger: Ledger, make_event: EventMaker) -> None:
     ledger.grant(Scope(subject="s"), ONE)
     for elsewhere in (Scope(subject="t"), Scope(principal="p")):
@@ -160,22 +147,6 @@ def test_delta_runs_out_too(ledger: Ledger, scope: Scope, make_event: EventMaker
     spend(ledger, scope, event, 3)
     with pytest.raises(BudgetExceeded):
         ledger.reserve(scope, event, answers=1)
-
-
-def test_grants_add_up_and_count_what_was_spent_before(
-    ledger: Ledger, make_event: EventMaker
-) -> None:
-    ledger.grant(Scope(principal="p"), ONE)
-    ledger.grant(Scope(principal="p"), Guarantee(0.5, 1e-7, AddRemove()))
-    spend(ledger, Scope("p", "s"), make_event(), 12)
-    with pytest.raises(BudgetExceeded, match=r"already spent epsilon=1\.2"):
-        ledger.grant(Scope(subject="s"), ONE)
-    budget = ledger.grant(Scope(subject="s"), Guarantee(1.3, 0.0, AddRemove()))
-    assert budget.left_epsilon == 100_000
-    with pytest.raises(BudgetExceeded, match="subject=s"):
-        ledger.reserve(Scope("p", "s"), make_event(), answers=2)
-    spend(ledger, Scope("p", "s"), make_event(), 1)
-    assert ledger.verify().ok
 
 
 @pytest.mark.parametrize(

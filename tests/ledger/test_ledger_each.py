@@ -213,40 +213,6 @@ def test_what_are_no_scopes_is_refused(
     assert standing(ledger) == before
 
 
-def test_grants_as_one_by_one(tmp_path: Path, make_event: EventMaker) -> None:
-    """Half of the budgets are there already, and some scopes have spent under another budget
-    before.
-    """
-    ledgers = [
-        Ledger.create(tmp_path / f"{name}.db", required=(), synchronous="NORMAL")
-        for name in ("together", "oracle")
-    ]
-    scopes = [
-        *(Scope(subject=name) for name in NAMES),
-        Scope("clinic", "ana"),
-        Scope("clinic", "eve", "m"),
-        Scope(bundle="m"),
-    ]
-    for ledger in ledgers:
-        ledger.grant(Scope(principal="clinic"), total(3.0, 1e-5))
-        for name in NAMES[:3]:
-            ledger.grant(Scope(subject=name), total(0.5))
-        for scope in (*people(*NAMES), *people("eve", bundle="m")):
-            ledger.reserve(scope, make_event(), answers=1).commit("receipt")
-    together, oracle = ledgers
-    budgets = together.grant_each([*scopes, scopes[0]], total(0.75, 1e-7))
-    expected = tuple(oracle.grant(scope, total(0.75, 1e-7)) for scope in scopes)
-    assert budgets == expected
-    assert standing(together) == standing(oracle)
-    assert together.verify().ok
-    for ledger in ledgers:
-        ledger.reserve_each(people(*NAMES, bundle="m"), make_event()).commit("receipt")
-    assert standing(together) == standing(oracle)
-    assert together.verify().ok
-    for ledger in ledgers:
-        ledger.close()
-
-
 @pytest.mark.parametrize(
     ("amount", "error", "message"),
     [

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import Counter
+from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
@@ -17,10 +22,17 @@ from reticent.core.errors import BudgetExceeded
 from reticent.ledger import Ledger, Reservation
 
 NAMES = st.sampled_from(["", "a", "b"])
-SCOPES = st.builds(
-    Scope, principal=NAMES, subject=st.sampled_from(["s", "t"]), bundle=st.sampled_from(["", "m"])
+SUBJECTS, BUNDLES = ["s", "t"], st.sampled_from(["", "m"])
+SCOPES = st.builds(Scope, principal=NAMES, subject=st.sampled_from(SUBJECTS), bundle=BUNDLES)
+PATTERNS = st.one_of(
+    SCOPES, st.builds(Scope, principal=st.sampled_from(["a", "b"]), bundle=BUNDLES)
 )
-UNITS = st.integers(1, 700_000)
+COSTS = st.tuples(st.integers(1, 700_000), st.integers(0, 700_000))
+SMALL = st.tuples(st.integers(1, 200_000), st.integers(0, 200_000))
+
+
+def guarantee(units: tuple[int, int]) -> Guarantee:
+    return Guarantee(units[0] / 1e6, units[1] / 1e12, AddRemove())
 
 
 @cache
@@ -36,7 +48,7 @@ class LedgerMachine(RuleBasedStateMachine):
     say.
     """
 
-    open_reservations: Bundle[Reservation] = Bundle("open_reservations")
+    open_reservations: Bundle[tuple[Reservation | None, set[Scope]]] = Bundle("open_reservations")
 
     @initialize()
     def create(self) -> None:
@@ -49,88 +61,97 @@ class LedgerMachine(RuleBasedStateMachine):
         self.handles = [
             Ledger.open(path, synchronous="NORMAL", anchor=self.anchor) for _ in range(3)
         ]
-        self.granted: dict[Scope, int] = {}
-        self.booked: list[tuple[Scope, int]] = []
-        self.commits = 0
+        self.granted: dict[Scope, tuple[int, int]] = {}
+        self.booked: list[tuple[Scope, tuple[int, int]]] = []  # an answer each
+        self.reserved: Counter[Scope] = Counter()
+        self.committed: Counter[Scope] = Counter()
+        self.grants = 0
+        for subject in SUBJECTS:  # most requests are covered, and find room
+            self.grant(0, Scope(subject=subject), (1_000_000, 1_000_000))
 
-    def spent(self, budget: Scope) -> int:
-        return sum(units for scope, units in self.booked if budget.covers(scope))
+    def spent(self, covered: Callable[[Scope], bool]) -> tuple[int, int]:
+        costs = [cost for scope, cost in self.booked if covered(scope)]
+        return sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
 
-    @rule(handle=st.integers(0, 2), scope=SCOPES, units=UNITS)
-    def grant(self, handle: int, scope: Scope, units: int) -> None:
-        refused = False
-        try:
-            self.handles[handle].grant(scope, Guarantee(units / 1e6, 0.0, AddRemove()))
-        except BudgetExceeded:
-            refused = True
-        assert refused == (scope not in self.granted and self.spent(scope) > units)
+    def granting(self, scopes: list[Scope], units: tuple[int, int], ask: Callable[[], Any]) -> None:
+        refused = any(
+            scope not in self.granted and not self.within(self.spent(scope.covers), units)
+            for scope in scopes
+        )
+        with pytest.raises(BudgetExceeded) if refused else nullcontext():
+            ask()
         if not refused:
-            self.granted[scope] = self.granted.get(scope, 0) + units
+            for scope in set(scopes):
+                had = self.granted.get(scope, (0, 0))
+                self.granted[scope] = had[0] + units[0], had[1] + units[1]
+                self.grants += 1
+
+    @staticmethod
+    def within(spent: tuple[int, int], granted: tuple[int, int]) -> bool:
+        return spent[0] <= granted[0] and spent[1] <= granted[1]
+
+    def reserving(
+        self, scopes: list[Scope], units: tuple[int, int], ask: Callable[[], Reservation]
+    ) -> Reservation | None:
+        """Asks for an answer to each; all of them are booked, or none."""
+        before, self.booked = self.booked, self.booked + [(scope, units) for scope in scopes]
+        if all(any(budget.covers(scope) for budget in self.granted) for scope in scopes) and all(
+            self.within(self.spent(budget.covers), granted)
+            for budget, granted in self.granted.items()
+        ):
+            self.reserved.update(set(scopes))
+            return ask()
+        self.booked = before
+        with pytest.raises(BudgetExceeded):
+            ask()
+        return None
+
+    @rule(handle=st.integers(0, 2), scope=PATTERNS, units=COSTS)
+    def grant(self, handle: int, scope: Scope, units: tuple[int, int]) -> None:
+        self.granting([scope], units, lambda: self.handles[handle].grant(scope, guarantee(units)))
+
+    @rule(handle=st.integers(0, 2), scopes=st.lists(PATTERNS, min_size=1, max_size=4), units=COSTS)
+    def grant_each(self, handle: int, scopes: list[Scope], units: tuple[int, int]) -> None:
+        self.granting(
+            scopes, units, lambda: self.handles[handle].grant_each(scopes, guarantee(units))
+        )
 
     @rule(
         target=open_reservations,
         handle=st.integers(0, 2),
         scope=SCOPES,
-        units=UNITS,
+        units=COSTS,
         answers=st.integers(1, 3),
     )
-    def reserve(self, handle: int, scope: Scope, units: int, answers: int) -> Reservation | None:
-        event = PrivacyEvent("test", Guarantee(units / 1e6, 0.0, AddRemove()))
-        covering = [budget for budget in self.granted if budget.covers(scope)]
-        fits = bool(covering) and all(
-            self.spent(budget) + answers * units <= self.granted[budget] for budget in covering
+    def reserve(
+        self, handle: int, scope: Scope, units: tuple[int, int], answers: int
+    ) -> tuple[Reservation | None, set[Scope]]:
+        event, ledger = PrivacyEvent("test", guarantee(units)), self.handles[handle]
+        made = self.reserving(
+            [scope] * answers, units, lambda: ledger.reserve(scope, event, answers=answers)
         )
-        try:
-            reservation = self.handles[handle].reserve(scope, event, answers=answers)
-        except BudgetExceeded:
-            assert not fits
-            return None
-        assert fits
-        self.booked.append((scope, answers * units))
-        return reservation
-
-    @rule(reservation=consumes(open_reservations))
-    def commit(self, reservation: Reservation | None) -> None:
-        if reservation is not None:
-            reservation.commit("receipt")
-            self.commits += reservation.scopes
+        return made, {scope}
 
     @rule(
         target=open_reservations,
         handle=st.integers(0, 2),
         scopes=st.lists(SCOPES, min_size=1, max_size=5),
-        units=st.integers(1, 200_000),
+        units=SMALL,
     )
-    def reserve_each(self, handle: int, scopes: list[Scope], units: int) -> Reservation | None:
-        event = PrivacyEvent("test", Guarantee(units / 1e6, 0.0, AddRemove()))
-        fits = all(
-            any(budget.covers(scope) for budget in self.granted) for scope in scopes
-        ) and all(
-            self.spent(budget) + units * sum(map(budget.covers, scopes)) <= granted
-            for budget, granted in self.granted.items()
+    def reserve_each(
+        self, handle: int, scopes: list[Scope], units: tuple[int, int]
+    ) -> tuple[Reservation | None, set[Scope]]:
+        event, ledger = PrivacyEvent("test", guarantee(units)), self.handles[handle]
+        return self.reserving(scopes, units, lambda: ledger.reserve_each(scopes, event)), set(
+            scopes
         )
-        try:
-            reservation = self.handles[handle].reserve_each(scopes, event)
-        except BudgetExceeded:
-            assert not fits
-            return None
-        assert fits
-        self.booked += [(scope, units) for scope in scopes]
-        return reservation
 
-    @rule(handle=st.integers(0, 2), scopes=st.lists(SCOPES, min_size=1, max_size=4), units=UNITS)
-    def grant_each(self, handle: int, scopes: list[Scope], units: int) -> None:
-        refused = False
-        try:
-            self.handles[handle].grant_each(scopes, Guarantee(units / 1e6, 0.0, AddRemove()))
-        except BudgetExceeded:
-            refused = True
-        assert refused == any(
-            scope not in self.granted and self.spent(scope) > units for scope in scopes
-        )
-        if not refused:
-            for scope in set(scopes):
-                self.granted[scope] = self.granted.get(scope, 0) + units
+    @rule(opened=consumes(open_reservations))
+    def commit(self, opened: tuple[Reservation | None, set[Scope]]) -> None:
+        reservation, scopes = opened
+        if reservation is not None:
+            reservation.commit("receipt")
+            self.committed.update(scopes)
 
     @rule(handle=st.integers(0, 2))
     def crash(self, handle: int) -> None:
@@ -144,14 +165,24 @@ class LedgerMachine(RuleBasedStateMachine):
         if not hasattr(self, "handles"):
             return
         report = self.handles[0].report()
-        assert {budget.scope: budget.spent_epsilon for budget in report.budgets} == {
-            b: self.spent(b) for b in self.granted
+        assert {
+            budget.scope: (budget.spent_epsilon, budget.spent_delta) for budget in report.budgets
+        } == {budget: self.spent(budget.covers) for budget in self.granted}
+        assert all(min(budget.left_epsilon, budget.left_delta) >= 0 for budget in report.budgets)
+        answers = Counter(scope for scope, _ in self.booked)
+        assert {
+            a.scope: (a.spent_epsilon, a.spent_delta, a.answers, a.reservations, a.commits)
+            for a in report.accounts
+        } == {
+            scope: (
+                *self.spent(scope.__eq__),
+                answers[scope],
+                self.reserved[scope],
+                self.committed[scope],
+            )
+            for scope in answers
         }
-        assert all(budget.left_epsilon >= 0 for budget in report.budgets)
-        assert sum(account.spent_epsilon for account in report.accounts) == sum(
-            units for _, units in self.booked
-        )
-        assert sum(account.commits for account in report.accounts) == self.commits
+        assert report.entries == self.grants + self.reserved.total() + self.committed.total()
 
     def teardown(self) -> None:
         if hasattr(self, "handles"):

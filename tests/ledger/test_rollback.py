@@ -17,6 +17,7 @@ from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Receipt, Scope
 from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger, schema
+from reticent.ledger.charging import Reservation, charge_one
 from reticent.ledger.store import Store
 from tests.ledger.conftest import receipt_for
 
@@ -305,6 +306,26 @@ def test_a_copy_that_is_charged_at_the_same_moment_lets_no_answer_out(
         two.reserve(WARD, make_event(), answers=1)
     one.close()
     two.close()
+
+
+def test_a_charge_that_went_back_in_time_before_its_anchor_moved_takes_no_receipt(
+    path: Path, make_event: EventMaker
+) -> None:
+    def charge(ledger: Ledger) -> Reservation:
+        posting = charge_one(ledger._commit, WARD, make_event(), answers=1, slack_delta=0.0)
+        (done,) = ledger.post_together([posting.work], keep=False)
+        return posting.result(done)  # type: ignore[arg-type]
+
+    shutil.copy(path, path.with_name("old"))
+    with closing(Ledger.open(path)) as ledger:
+        lost = charge(ledger)
+    path.with_name("old").replace(path)
+    with closing(Ledger.open(path)) as ledger:
+        other = charge(ledger)
+        assert other.id == lost.id
+        (refused,) = ledger.post_together([lost.committing("receipt")])
+        assert isinstance(refused, InvalidInput)
+        assert ledger.post_together([other.committing("receipt")]) == [None]
 
 
 def test_an_anchor_that_cannot_be_written_stops_the_charge(

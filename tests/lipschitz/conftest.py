@@ -156,22 +156,10 @@ PAIRS: list[tuple[str, str]] = [
     *(("linear", family) for family in RELU_FAMILIES),
 ]
 NORMS = [
-    *(
-        (kind, norm, output)
-        for kind in ("interval", "linear")
-        for norm in ("linf", "l2", "l1")
-        for output in ("l1", "l2", "linf", "spread")
-    ),
-    *(
-        ("enumeration", norm, output)
-        for norm in ("linf", "l1")
-        for output in ("l1", "l2", "linf", "spread")
-    ),
-    *(
-        ("layered", norm, output)
-        for norm in ("linf", "l1")
-        for output in ("l1", "l2", "linf", "spread")
-    ),
+    (kind, norm, output)
+    for kind in BOUNDS
+    for norm in (("linf", "l2", "l1") if kind in ("interval", "linear") else ("linf", "l1"))
+    for output in ("l1", "l2", "linf", "spread")
 ]
 
 
@@ -183,20 +171,19 @@ HARD_FAMILIES = ("three hidden layers", "dead and huge units", "convolution")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One row per bound x family (``kind``, ``family``), and per bound x family x norms where
-    those are asked for.
-    """
-    names = set(metafunc.fixturenames)
-    if {"kind", "family", "input_norm", "output"} <= names:
-        rows = [
-            (kind, family, norm, output)
-            for kind, family in PAIRS
-            for allowed, norm, output in NORMS
-            if allowed == kind and (family in HARD_FAMILIES or (norm, output) in FEW_NORMS)
-        ]
-        metafunc.parametrize(("kind", "family", "input_norm", "output"), rows)
-    elif {"kind", "family"} <= names:
+    """One row per bound x family (``kind``, ``family``)."""
+    if {"kind", "family"} <= set(metafunc.fixturenames):
         metafunc.parametrize(("kind", "family"), PAIRS)
+
+
+@pytest.fixture
+def norms(kind: str, family: str) -> list[tuple[str, str]]:
+    """The pairs of norms in which a bound is looked at on a network."""
+    return [
+        (norm, output)
+        for allowed, norm, output in NORMS
+        if allowed == kind and (family in HARD_FAMILIES or (norm, output) in FEW_NORMS)
+    ]
 
 
 @cache

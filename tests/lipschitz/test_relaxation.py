@@ -5,10 +5,10 @@ in fractions.
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
+from nested_regions import chain
 from scipy.optimize import linprog
 
 from reticent.core import Box, Norm
@@ -24,12 +24,6 @@ from reticent.lipschitz.relaxation import LOWER_SLOPES, Inputs, RelaxedForward
 from reticent.networks import affine_chain
 
 HALF = 2.0
-
-
-def chain(rng, *widths):
-    pairs = list(pairwise(widths))
-    weights = [rng.normal(size=(after, before)) / np.sqrt(before) for before, after in pairs]
-    return affine_chain(weights, [0.4 * rng.normal(size=after) for _, after in pairs])
 
 
 def forward_of(network):

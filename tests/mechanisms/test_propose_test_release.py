@@ -17,8 +17,8 @@ from reticent.core.errors import InvalidParameter
 from reticent.mechanisms import (
     KNormMechanism,
     LaplaceMechanism,
+    NoisyMaxRelease,
     ProposeTestRelease,
-    SoftmaxRelease,
     optimal_test,
 )
 from reticent.noise import SecureSampler, SeededSampler
@@ -123,7 +123,7 @@ def test_withheld_rows_carry_nothing_and_others_the_noisy_value() -> None:
 
 
 def test_label_mechanisms_are_withheld_as_minus_one() -> None:
-    inner = SoftmaxRelease(classes=3, sensitivity=1.0, epsilon=1.0, adjacency=NEAR)
+    inner = NoisyMaxRelease(classes=3, sensitivity=1.0, epsilon=1.0, adjacency=NEAR)
     labels, withheld = ptr(inner=inner).release(
         np.zeros((500, 3)), np.zeros(500, dtype=int), sampler=SecureSampler()
     )

@@ -15,7 +15,7 @@ from scipy import stats
 from reticent.accounting import RdpAccountant, ZeroConcentratedCost
 from reticent.core import AddRemove
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.mechanisms import SignedDistanceRelease, StabilityResponse
+from reticent.mechanisms import SignedDistanceRelease
 from reticent.noise import SecureSampler, SeededSampler
 
 TOTAL = {"epsilon": 10.0, "delta": 1e-5}
@@ -180,23 +180,6 @@ def test_levels_beyond_the_noise_count_as_one() -> None:
     assert far == 1.0
     answers = mechanism.release(np.array([0, 1]), np.array([2**60, 2**60]), sampler=SecureSampler())
     assert answers.tolist() == [0, 1]
-
-
-def test_it_beats_the_response_where_answers_are_many_and_loses_where_they_are_few() -> None:
-    from reticent.accounting import epsilon_per_answer
-
-    for answers, better in ((1, False), (10_000, True)):
-        gaussian = SignedDistanceRelease.for_answers(
-            classes=2, answers=answers, adjacency=AddRemove(1), **TOTAL
-        )
-        response = StabilityResponse(
-            classes=2,
-            epsilon=epsilon_per_answer(answers=answers, **TOTAL),
-            adjacency=AddRemove(1),
-        )
-        level = math.ceil(1.645 * gaussian.noise_multiplier)
-        right = response.right_probabilities[min(level, response.max_level)]
-        assert (gaussian.right_probabilities([level])[0] > right) is np.bool_(better)
 
 
 def test_refusals() -> None:

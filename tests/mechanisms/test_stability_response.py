@@ -75,16 +75,6 @@ def test_two_classes_have_the_closed_form(epsilon: float) -> None:
     )
 
 
-def test_closed_form_with_more_classes_would_break_the_claim() -> None:
-    # (c - 1) in place of 1 is not enough: p(1)/p(0) exceeds e^epsilon at small epsilon.
-    epsilon, classes = 0.1, 10
-    naive = np.exp(-epsilon * np.arange(2)) / (np.exp(epsilon) + classes - 1)
-    p = 1 - (classes - 1) * naive
-    assert p[1] / p[0] > np.exp(epsilon)
-    ours = response(classes, epsilon).right_probabilities
-    assert ours[1] / ours[0] <= np.exp(epsilon)
-
-
 def test_answers_follow_the_distribution() -> None:
     mechanism = response(4, 0.8)
     for level in (0, 2):

@@ -12,26 +12,26 @@ def _data(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
     return rng.integers(-3, 4, size=(n, 2)).astype(float), rng.integers(0, 3, size=n)
 
 
-def _rows(records: Records) -> list[tuple[float, ...]]:
-    return [
-        (*point, vote)
-        for point, vote in zip(records.points.tolist(), records.votes.tolist(), strict=True)
-    ]
+def _rows(records: Records, points: np.ndarray) -> list[tuple[float, ...]]:
+    """Points, in the caller's order, and votes by their place."""
+    placed = points[np.argsort(records.places)].tolist()
+    return [(*point, vote) for point, vote in zip(placed, records.votes.tolist(), strict=True)]
 
 
 def test_any_list_order_gives_the_same_records() -> None:
     points, votes = _data()
     order = np.random.default_rng(0).permutation(len(points))
-    assert _rows(Records.of(points, votes, None)) == _rows(
-        Records.of(points[order], votes[order], None)
+    assert _rows(Records.of(points, votes, None), points) == _rows(
+        Records.of(points[order], votes[order], None), points[order]
     )
 
 
 def test_taking_one_away_moves_nobody_past_anybody() -> None:
     points, votes = _data()
-    whole = _rows(Records.of(points, votes, None))
+    whole = _rows(Records.of(points, votes, None), points)
     for gone in range(len(points)):
-        rest = _rows(Records.of(np.delete(points, gone, axis=0), np.delete(votes, gone), None))
+        others = np.delete(points, gone, axis=0)
+        rest = _rows(Records.of(others, np.delete(votes, gone), None), others)
         twin = list(whole)
         twin.remove((*points[gone].tolist(), int(votes[gone])))
         assert rest == twin
@@ -49,7 +49,7 @@ def test_units_follow_their_records() -> None:
     for unit in range(7):
         rows = [
             row
-            for row, other in zip(_rows(records), records.units.tolist(), strict=True)
+            for row, other in zip(_rows(records, points), records.units.tolist(), strict=True)
             if other == unit
         ]
         assert all(row in named for row in rows)

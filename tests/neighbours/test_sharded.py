@@ -11,9 +11,8 @@ from reticent.neighbours import (
     NeighbourSearch,
     Records,
     SampledNeighbours,
-    ShardedRecords,
+    exhaustive,
     label_votes,
-    sharded,
 )
 from reticent.noise import SeededSampler
 
@@ -23,7 +22,7 @@ N = 300
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a shard is several blocks, too."""
-    monkeypatch.setattr(sharded, "_AT_ONCE", 16)
+    monkeypatch.setattr(exhaustive, "_TABLE_ROWS", 16)
 
 
 def table(seed: int, side: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -34,14 +33,16 @@ def table(seed: int, side: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def split(seed: int, shards: int, points: np.ndarray, votes: np.ndarray, keys: np.ndarray | None):
-    """Records in another order, cut at any places, some shards of one record."""
+    """Return another order, and the records in it, cut at any places, some shards of one record."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(N)
     cuts = np.sort(rng.choice(np.arange(1, N), size=shards - 1, replace=False))
     parts = np.split(order, cuts)
-    return ShardedRecords.of(
+    return order, Records.of_blocks(
         ((points[part], votes[part]) for part in parts),
-        persons=None if keys is None else [keys[part].tolist() for part in parts],
+        N,
+        None if keys is None else keys[order].tolist(),
+        candidates=exhaustive.ShortTables(points.shape[1]),
     )
 
 
@@ -53,7 +54,7 @@ def test_any_sharding_gives_the_votes_of_one_table(by_person: bool, seed: int, d
     names = keys if by_person else None
     queries = np.random.default_rng(seed + 1).integers(-5, 6, size=(9, 2)).astype(float)
 
-    def tables(records: Records | ShardedRecords) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def tables(records: Records) -> tuple[list[np.ndarray], list[np.ndarray]]:
         search = NeighbourSearch(records)
         # A small probability, so that most lists have to be deepened.
         voters = SampledNeighbours(search, neighbours=5, probability=0.05)
@@ -71,7 +72,7 @@ def test_any_sharding_gives_the_votes_of_one_table(by_person: bool, seed: int, d
 
     one = tables(Records.of(points, votes, None if names is None else names.tolist()))
     for shards in (1, 3, 17):
-        other = tables(split(seed, shards, points, votes, names))
+        other = tables(split(seed, shards, points, votes, names)[1])
         for mine, theirs in zip(one, other, strict=True):
             for left, right in zip(mine, theirs, strict=True):
                 np.testing.assert_array_equal(left, right)
@@ -80,11 +81,10 @@ def test_any_sharding_gives_the_votes_of_one_table(by_person: bool, seed: int, d
 def test_places_are_those_of_one_table() -> None:
     points, votes, keys = table(3, side=1000)
     one = Records.of(points, votes, keys.tolist())
-    many = split(4, 17, points, votes, keys)
-    placed = np.empty((N, 2))
-    for shard, places in zip(many.shards, many.places, strict=True):
-        placed[places] = shard
-    np.testing.assert_array_equal(placed, one.points)
+    order, many = split(4, 17, points, votes, keys)
+    np.testing.assert_array_equal(
+        points[np.argsort(one.places)], points[order][np.argsort(many.places)]
+    )
     np.testing.assert_array_equal(many.votes, one.votes)
     assert many.units is not None
     assert one.units is not None

@@ -13,6 +13,12 @@ import pytest
 from reticent.noise.expansions import GeometricShares, Thresholds
 
 
+def seeded(seed: int) -> Callable[[int], np.ndarray]:
+    """A source of words that repeats."""
+    rng = np.random.default_rng(seed)
+    return lambda count: rng.integers(0, 2**64, size=count, dtype=np.uint64)
+
+
 class Listed:
     """The given words in order; asking for more is an error."""
 

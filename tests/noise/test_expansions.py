@@ -72,13 +72,6 @@ def test_enclosures_of_partial_sums_are_directed(
                 assert low < threshold * 2**precision < high
 
 
-def test_the_test_would_see_a_threshold_rounded_to_nearest(comparisons) -> None:
-    distribution = DISTRIBUTIONS[1]
-    with mpmath.workprec(comparisons.bits):
-        nearest = [int(mpmath.nint(t * 2**64)) for t in comparisons.thresholds(distribution)]
-    assert nearest != distribution.floors(64)
-
-
 def test_digits_that_the_first_precision_leaves_open_are_settled_by_a_second() -> None:
     # exp(-x) for x = 2^-100 begins with a hundred ones: its enclosure at 96 bits ends on both sides
     # of 1.

@@ -14,13 +14,9 @@ from scipy import stats
 from reticent.noise import gaussian
 from reticent.noise.digits import EXPONENTIAL_ERROR, enclosed_coins, exponential
 from reticent.noise.gaussian import discrete_gaussian
+from tests.noise.conftest import seeded
 
 ALARM = 1e-6
-
-
-def seeded(seed: int):
-    rng = np.random.default_rng(seed)
-    return lambda count: rng.integers(0, 2**64, size=count, dtype=np.uint64)
 
 
 def p_value(draws: np.ndarray, sigma: float) -> float:
@@ -51,13 +47,6 @@ def test_wide_draws_have_the_continuous_shape(sigma: float) -> None:
     assert stats.kstest(draws, stats.norm.cdf).pvalue > ALARM
     for factor in (0.96, 1.04):
         assert stats.kstest(draws, stats.norm(scale=factor).cdf).pvalue < ALARM
-
-
-def test_proposals_that_are_all_kept_are_noticed(monkeypatch) -> None:
-    monkeypatch.setattr(
-        gaussian, "_accepted", lambda proposals, *rest: np.ones(proposals.size, dtype=np.bool_)
-    )
-    assert p_value(discrete_gaussian(300_000, 2.5, seeded(3)), 2.5) < ALARM
 
 
 @pytest.mark.parametrize("sigma", [0.37, 3.0, 1.3 * 2**20, 2.0**50 - 12345])

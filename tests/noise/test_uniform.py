@@ -9,14 +9,10 @@ import pytest
 from scipy import stats
 
 from reticent.noise.digits import long_uniform, short_uniform
+from tests.noise.conftest import seeded
 
 ALARM = 1e-6
 DRAWS = [short_uniform, long_uniform]
-
-
-def seeded(seed: int):
-    rng = np.random.default_rng(seed)
-    return lambda count: rng.integers(0, 2**64, size=count, dtype=np.uint64)
 
 
 @pytest.mark.parametrize("draw", DRAWS)

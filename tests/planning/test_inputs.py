@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from reticent.core.errors import CalibrationFailed
-from reticent.planning.input_methods import InputMethod, Majority, Thirds
-from reticent.planning.inputs import _thirds, plan_inputs
-from reticent.planning.tasks import Task
+from reticent.core.guarantees import Guarantee, Replace
+from reticent.planning.input_methods import InputMethod, Majority, PublicThirds, Thirds
+from reticent.planning.inputs import plan_inputs
+from reticent.planning.methods import Limit
+from reticent.planning.tasks import Inputs, Task
 from tests.planning.fakes import INPUT_GIVEN as GIVEN
 from tests.planning.fakes import INPUT_LABELS as LABELS
 from tests.planning.fakes import INPUT_ROWS as ROWS
@@ -29,14 +31,12 @@ class Known(InputMethod):
     slow: bool = False
     fails: bool = False
 
-    def fits(self, task: Task) -> bool:
-        return True
-
-    def answers(self, task: Task, parts: Thirds, classes: int) -> list[np.ndarray]:
+    def probabilities(self, task: Task, parts: Thirds) -> list[np.ndarray]:
         if self.fails:
             raise CalibrationFailed("no noise fits")
-        found = np.full((len(parts.scored), classes), (1 - self.right) / (classes - 1))
-        found[np.arange(len(found)), parts.scored_y] = self.right
+        scored = parts.scored[1]
+        found = np.full((len(scored), task.classes), (1 - self.right) / (task.classes - 1))
+        found[np.arange(len(found)), scored] = self.right
         return [found]
 
     def settings(self, task: Task) -> dict[str, Any]:
@@ -47,14 +47,18 @@ class Known(InputMethod):
 
 
 def test_thirds_share_no_row_and_take_turns() -> None:
-    labels = np.arange(90) % 3 == 0
-    turns = _thirds(np.arange(90)[:, None], labels.astype(np.int64), seed=1)
-    for parts in turns:
-        together = np.concatenate([parts.learned, parts.released, parts.scored]).ravel()
-        assert sorted(together) == list(range(90))
-        assert parts.scored_y.sum() == 10
-        assert np.array_equal(parts.scored_y, labels[parts.scored.ravel()])
-    assert sorted(np.concatenate([parts.scored.ravel() for parts in turns])) == list(range(90))
+    labels = (np.arange(90) % 3 == 0).astype(np.int64)
+    asked = Inputs(GIVEN["schema"], None, "information", 1)
+    task = Task(Guarantee(1.0, 0.0, Replace(1)), 0, 90, 2, inputs=asked)
+    turns = PublicThirds(np.arange(90)[:, None], labels, task, Limit(60.0)).folds
+    for turn in turns:
+        parts = [turn.learned, turn.released, turn.scored]
+        assert sorted(np.concatenate([rows.ravel() for rows, _ in parts])) == list(range(90))
+        for rows, own in parts:
+            assert own.sum() == 10
+            assert np.array_equal(own, labels[rows.ravel()])
+        assert np.array_equal(turn.places, turn.scored[0].ravel())
+    assert sorted(np.concatenate([turn.places for turn in turns])) == list(range(90))
 
 
 def test_rows_are_ranked_and_warnings_follow(tmp_path) -> None:

@@ -129,6 +129,24 @@ DOORS: tuple[Fault, ...] = (
         "",
     ),
     Fault(
+        "an answer leaves that a power cut takes",
+        "service/answering.py",
+        "return self.waited(works, keep=True)",
+        "return self.waited(works, keep=False)",
+    ),
+    Fault(
+        "the anchor names what a power cut takes",
+        "ledger/ledger.py",
+        "touch(connection)  #",
+        "pass  #",
+    ),
+    Fault(
+        "a charge is committed that the ledger no longer has",
+        "ledger/charging.py",
+        "if last != bookings[-1].digest:",
+        "if False:",
+    ),
+    Fault(
         "an idempotency key gives the answer to another request",
         "service/answering.py",
         'if bytes(row["request"]) != request.digest:',
@@ -236,8 +254,8 @@ DOORS: tuple[Fault, ...] = (
     Fault(
         "no earlier commit of a reservation is looked for",
         "ledger/charging.py",
-        "if page.tip.seq > ends[1] else {}",
-        "if False else {}",
+        "done = dict(_RECEIPTS.rows(page.connection, *ends))",
+        "done = {}",
     ),
     Fault(
         "bytes under way are not counted by key",

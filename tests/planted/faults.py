@@ -70,6 +70,18 @@ FAULTS: tuple[Fault, ...] = (
         "_LARGEST_EXPONENT = 20.0",
     ),
     Fault(
+        "thresholds of symbols are a unit of 2^-64 too high",
+        "noise/digits.py",
+        "self._floors = np.array(thresholds.floors(_WORD_BITS), dtype=np.uint64)",
+        "self._floors = np.array(thresholds.floors(_WORD_BITS), dtype=np.uint64) + np.uint64(1)",
+    ),
+    Fault(
+        "symbols that 64 digits leave open go one way",
+        "noise/digits.py",
+        "below[place] = self._thresholds.settle(int(known[place]), _WORD_BITS, words)",
+        "pass",
+    ),
+    Fault(
         "coins that 16 bits leave open show tails",
         "noise/coins.py",
         "heads_up[undecided] = sampler.bernoulli(np.full(undecided.size, scaled - whole))",
@@ -244,6 +256,12 @@ FAULTS: tuple[Fault, ...] = (
         "lipschitz/entries.py",
         "constant = (size @ (-share * low * free[layer])[:, some, None])[..., 0]",
         "constant = 0 * (size @ (-share * low * free[layer])[:, some, None])[..., 0]",
+    ),
+    Fault(
+        "lower slopes of relaxed ReLUs follow the region",
+        "lipschitz/relaxation.py",
+        "line.unstable * lower_slope",
+        "line.unstable * (line.slope > 0.5)",
     ),
     Fault(
         "chords over ranges that do not reach to 0, so that a neuron may leave its strip",
@@ -491,8 +509,8 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "few rows rank mechanisms that chance alone sets apart",
-        "systems/power/cross_fitting.py",
-        "return simplest(found, scoring=required.scoring), tuple(ranked)",
+        "systems/power/mechanism_choice.py",
+        "return simplest(found, scoring=scoring), tuple(ranked)",
         "return ranked[0], tuple(ranked)",
         ("systems/power",),
     ),
@@ -505,9 +523,10 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "an audit believes what a code's mechanism says that it costs",
-        "audit/fitted.py",
+        "attacks/candidates.py",
         "return query.stated",
         "return query.mechanism.guarantee",
+        ("audit",),
     ),
     Fault(
         "a target that the row does not hold counts as known",
@@ -524,8 +543,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "propose-test-release: the test gets both epsilons",
         "mechanisms/propose_test_release.py",
-        "Guarantee(epsilon_test + cost.epsilon, ",
-        "Guarantee(max(epsilon_test, cost.epsilon), ",
+        "Guarantee(self.epsilon_test + cost.epsilon, ",
+        "Guarantee(max(self.epsilon_test, cost.epsilon), ",
     ),
     Fault(
         "labels from gaps without their rounding",
@@ -1018,7 +1037,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "an audit of an algorithm as printed tests what is sound, and not what is stated",
-        "audit/fitted.py",
+        "attacks/candidates.py",
         "        return query.guarantee\n",
         "        return Guarantee(query.spent().epsilon, 0.0, query.guarantee.adjacency)\n",
         ("cli",),

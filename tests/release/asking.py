@@ -9,10 +9,10 @@ import numpy.typing as npt
 from reticent.core.releases import Release
 from reticent.noise import Sampler
 from reticent.release import Drawn, release
-from reticent.systems.releasing_system import RowWise
+from reticent.systems.releasing_system import ReleasingSystem
 
 
-class Asking(RowWise):
+class Asking(ReleasingSystem):
     """The least that answers rows."""
 
     bundle_identity_ = "b"
@@ -22,6 +22,9 @@ class Asking(RowWise):
 
     def checked(self, X: Any) -> Any:
         return X
+
+    def bundle(self) -> Any:
+        raise NotImplementedError
 
     def _fitted(self) -> Any:
         return self.query

@@ -30,12 +30,12 @@ class Held:
         self._transaction = service.ledger._transaction
         service.ledger._transaction = self  # type: ignore[method-assign, assignment]
 
-    def __call__(self, work: Any, check: bool) -> Any:
+    def __call__(self, work: Any, *how: bool) -> Any:
         self.transactions += 1
         if self.transactions == 1:
             self.begun.set()
             assert self.let_go.wait(60)
-        return self._transaction(work, check)
+        return self._transaction(work, *how)
 
 
 @pytest.fixture
@@ -247,11 +247,11 @@ def test_a_draw_that_fails_is_spent_by_all_that_were_in_it_and_sent_to_none(
 
 
 def unstored(service: Service, key: ApiKey, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asks where the ledger is away once the charge is durable."""
+    """Asks where the ledger is away once the charge is written."""
     waited = service.answering.waited
 
-    def away(works: Any, *, keep: bool = True) -> Any:
-        if not keep:
+    def away(works: Any, *, keep: bool) -> Any:
+        if keep:
             raise LedgerUnavailable("away")
         return waited(works, keep=keep)
 

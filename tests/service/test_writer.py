@@ -40,14 +40,14 @@ def test_requests_that_wait_together_share_one_transaction(ledger: Ledger) -> No
     post = ledger._transaction
     held, let_go = threading.Event(), threading.Event()
 
-    def counting(work: Any, check: bool) -> Any:
+    def counting(work: Any, *how: bool) -> Any:
         transactions.append(work)
         if len(transactions) == 1:
             held.set()
             assert let_go.wait(30)
-        return post(work, check)
+        return post(work, *how)
 
-    ledger._transaction = counting  # type: ignore[method-assign]
+    ledger._transaction = counting  # type: ignore[method-assign, assignment]
     with ThreadPoolExecutor(14) as threads:
         first = threads.submit(writer.post, charge(ledger).work)
         assert held.wait(30)

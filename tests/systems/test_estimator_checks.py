@@ -15,15 +15,9 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from reticent.systems import (
-    Ball,
     Calibration,
-    CertifiedClassifier,
-    CertifiedNetwork,
-    ClippedDescent,
     ConvexCertifiedClassifier,
     Features,
-    HiddenLayer,
-    IndividualKNNClassifier,
     LabelAware,
     Neighbours,
     NoiseAware,
@@ -34,7 +28,6 @@ from reticent.systems import (
     PowerEncoder,
     PrivateKNNClassifier,
     PublicRanges,
-    VectorTraining,
 )
 
 STRICT = (
@@ -51,35 +44,8 @@ SMALL = {
     "embedder": "identity",
     "random_state": 0,
 }
-TABLE = {
-    "delta": 0.0,
-    "schema": (-100.0, 100.0),
-    "training": VectorTraining(outputs=1, hidden=(8,), epochs=2, head_epochs=1),
-    "random_state": 0,
-}
-
-KNN = {
-    "epsilon": 500.0,
-    "delta": 1e-5,
-    "queries": 1000,
-    "neighbours": Neighbours(number=3, sampling_probability=0.5),
-    "classes": "observed",  # the checks bring labels of all kinds
-    "features": Features(range=(-100.0, 100.0)),
-}
-
-VOTES = {
-    "epsilon": 500.0,
-    "delta": 1e-5,
-    "classes": "observed",  # the checks bring labels of all kinds
-    "features": Features(range=(-5.0, 5.0)),
-}
-
-TARGETS = {
-    "epsilon": 500.0,
-    "delta": 1e-5,
-    "target_range": (-500.0, 500.0),
-    "features": Features(range=(-5.0, 5.0)),
-}
+TOTAL = {"epsilon": 500.0, "delta": 1e-5}
+RANGE = Features(range=(-5.0, 5.0))
 
 EXPECTED: dict[str, str] = {
     "check_dtype_object": "it wants the offending entry in the message; reticent never shows "
@@ -125,15 +91,13 @@ FRESH_ANSWERS = frozenset(
 )
 """They ask twice, of one fit or of two, and want equal labels or equal scores."""
 
-COUNTS_ANSWERS = (IndividualKNNClassifier, PrivateKNNClassifier)
-
 
 def by_chance(estimator: Any) -> frozenset[str]:
     """Checks that fail unless noise happens to be kind."""
-    if isinstance(estimator, IndividualKNNClassifier | PrivateKNNClassifier):
+    if isinstance(estimator, PrivateKNNClassifier):
         # Noise costs a few labels more than a check of accuracy allows.
         return FRESH_ANSWERS | {"check_classifiers_train"}
-    draws = (*COUNTS_ANSWERS, PosthocClassifier, NoisyGradientClassifier)
+    draws = (PosthocClassifier, NoisyGradientClassifier)
     return FRESH_ANSWERS if isinstance(estimator, draws) else frozenset()
 
 
@@ -142,10 +106,9 @@ def expected_failures(estimator: Any) -> dict[str, str]:
         return {**EXPECTED, **FRESH_FIT}
     if isinstance(estimator, NoisyGradientRegressor):
         return {**EXPECTED, **FRESH_TARGETS}
-    if isinstance(estimator, COUNTS_ANSWERS):
+    if isinstance(estimator, PrivateKNNClassifier):
         return {**EXPECTED, **COUNTED}
-    fresh = isinstance(estimator, PowerEncoder) and estimator.mechanism != "code"
-    if fresh or isinstance(estimator, PosthocEncoder):
+    if isinstance(estimator, PosthocEncoder):
         return {**EXPECTED, **FRESH_NOISE}
     return EXPECTED
 
@@ -166,33 +129,29 @@ def expected_failures(estimator: Any) -> dict[str, str]:
             mechanism="laplace",
         ),
         PosthocClassifier(
-            **SMALL, classifier=LabelAware(hidden=(8,), epochs=30), mechanism="softmax"
-        ),
-        CertifiedClassifier(
-            epsilon=100.0, classes="observed", k_max=1, training=ClippedDescent(clip=1.0, epochs=20)
+            **SMALL, classifier=LabelAware(hidden=(8,), epochs=30), mechanism="noisy-max"
         ),
         ConvexCertifiedClassifier(
             epsilon=100.0, classes="observed", norm_bound=500.0, regularization=0.1
         ),
-        CertifiedNetwork(
-            epsilon=100.0,
-            classes="observed",
-            norm_bound=500.0,
-            training=HiddenLayer(records=400, reach=400.0, steps=70, random_state=0),
-        ),
-        PrivateKNNClassifier(**KNN),
-        IndividualKNNClassifier(
-            epsilon=500.0,
-            delta=1e-5,
-            classes="observed",
-            ball=Ball(radius=2.0),
+        PrivateKNNClassifier(
+            **TOTAL,
+            queries=1000,
+            neighbours=Neighbours(number=3, sampling_probability=0.5),
+            classes="observed",  # the checks bring labels of all kinds
             features=Features(range=(-100.0, 100.0)),
         ),
         PublicRanges((-100.0, 100.0)),
-        NoisyGradientClassifier(steps=3, **VOTES),
-        NoisyGradientRegressor(**TARGETS),
-        PowerEncoder(**TABLE, epsilon=50.0, radius=None, mechanism="code"),
-        PowerEncoder(**TABLE, epsilon=5.0, radius=0.2, mechanism="k-norm-l2"),
+        NoisyGradientClassifier(**TOTAL, steps=3, classes="observed", features=RANGE),
+        NoisyGradientRegressor(**TOTAL, target_range=(-500.0, 500.0), features=RANGE),
+        PowerEncoder(
+            epsilon=50.0,
+            delta=0.0,
+            radius=None,
+            schema=(-100.0, 100.0),
+            mechanism="code",
+            random_state=0,
+        ),
     ],
     expected_failed_checks=expected_failures,
     **STRICT,

@@ -16,15 +16,11 @@ from sklearn.base import clone
 
 from reticent.core.errors import InvalidInput
 from reticent.systems import (
-    Calibration,
     CertifiedClassifier,
     Features,
     Neighbours,
-    NoiseAware,
-    PosthocEncoder,
     PowerEncoder,
     PrivateKNNClassifier,
-    VectorTraining,
 )
 from reticent.tables import Categorical, Numeric, TabularSchema
 
@@ -47,7 +43,6 @@ SCHEMA = TabularSchema(
         Numeric("age", 17, 90),
     )
 )
-SMALL: dict[str, Any] = {"delta": 0.0, "random_state": 0}
 SYSTEMS: dict[str, tuple[Any, pd.DataFrame]] = {
     "certified": (CertifiedClassifier(epsilon=1.0, classes=["ill", "well"], k_max=1), PANDAS),
     "neighbours": (
@@ -61,25 +56,9 @@ SYSTEMS: dict[str, tuple[Any, pd.DataFrame]] = {
         ),
         PANDAS,
     ),
-    "posthoc encoder": (
-        PosthocEncoder(
-            epsilon=4.0,
-            radius=0.2,
-            embedder="identity",
-            obfuscator=NoiseAware(outputs=2, hidden=(8,), epochs=2),
-            calibration=Calibration(head_epochs=1),
-            **SMALL,
-        ),
-        PANDAS,
-    ),
     "power": (
         PowerEncoder(
-            epsilon=4.0,
-            radius=None,
-            mechanism="code",
-            schema=SCHEMA,
-            **SMALL,
-            training=VectorTraining(epochs=2),
+            epsilon=4.0, delta=0.0, radius=None, mechanism="code", schema=SCHEMA, random_state=0
         ),
         TABLE,
     ),

@@ -24,12 +24,14 @@ from reticent.systems.releasing_system import class_names, inputs_as_fitted
 def test_inputs_have_the_shape_of_fit_or_are_flat(
     shape: tuple[int, ...], expected: tuple[int, ...], fits: bool
 ) -> None:
-    system, inputs = SimpleNamespace(n_features_in_=6, input_shape_=expected), np.zeros((4, 6))
+    system, inputs = SimpleNamespace(n_features_in_=6, input_shape_=expected), np.zeros((4, *shape))
     if fits:
-        assert inputs_as_fitted(system, inputs, shape) is inputs
+        found = inputs_as_fitted(system, inputs)
+        assert found.shape == (4, 6)
+        assert np.shares_memory(found, inputs)
         return
     with pytest.raises(InvalidInput, match="X: expected inputs of shape"):
-        inputs_as_fitted(system, inputs, shape)
+        inputs_as_fitted(system, inputs)
 
 
 def test_labels_are_named_and_withheld_answers_are_none_or_minus_one() -> None:

@@ -19,7 +19,6 @@ from reticent.systems import (
     BetaVAE,
     Calibration,
     CertifiedClassifier,
-    CertifiedEnsemble,
     ClippedDescent,
     Features,
     LabelAware,
@@ -34,14 +33,13 @@ from reticent.systems import (
 RANDOM = np.random.default_rng(0)
 PICTURES = RANDOM.random((120, 8, 8))
 LABELS = (PICTURES[:, :4].mean(axis=(1, 2)) > PICTURES[:, 4:].mean(axis=(1, 2))).astype(int)
-WIDTHS: dict[str, Any] = {"epochs": 2, "hidden": (16,)}
+SMALL: dict[str, Any] = {"epochs": 2, "hidden": (16,)}
 POSTHOC: dict[str, Any] = {
     "delta": 0.0,
     "radius": 0.2,
     "epsilon": 5.0,
     "random_state": 0,
 }
-LABELLING = LabelAware(hidden=(16,), epochs=2)
 QUERIES = 130
 
 
@@ -80,15 +78,15 @@ def local_encoder() -> PosthocEncoder:
     return PosthocEncoder(**settings, obfuscator=obfuscator).fit(PICTURES, LABELS)
 
 
-def neighbour_search(**changes: Any) -> PrivateKNNClassifier:
-    settings = {
-        "epsilon": 3.0,
-        "delta": 1e-5,
-        "queries": QUERIES,
-        "neighbours": Neighbours(number=5, sampling_probability=0.5),
-        "classes": (0, 1),
-    }
-    return PrivateKNNClassifier(**{**settings, **changes}).fit(PICTURES, LABELS)
+def neighbour_search() -> PrivateKNNClassifier:
+    return PrivateKNNClassifier(
+        epsilon=3.0,
+        delta=1e-5,
+        queries=QUERIES,
+        neighbours=Neighbours(number=5, sampling_probability=0.5),
+        classes=(0, 1),
+        features=Features(range=(0.0, 1.0)),
+    ).fit(PICTURES, LABELS)
 
 
 MAKERS: dict[str, Callable[[], Any]] = {
@@ -97,14 +95,15 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "posthoc, convolutional": lambda: PosthocClassifier(
         **POSTHOC,
         embedder=BetaVAE(architecture="convolutional", epochs=1),
-        classifier=LABELLING,
+        classifier=LabelAware(**SMALL),
         mechanism="stability",
     ).fit(PICTURES, LABELS),
     "certified, extractor": lambda: CertifiedClassifier(
-        epsilon=1.0, classes=[0, 1, 2], k_max=3, features=Features(map=module())
-    ).fit(PICTURES, LABELS),
-    "certified, ensemble": lambda: CertifiedEnsemble(
-        epsilon=1.0, classes=[0, 1], k_max=3, members=3, training=ClippedDescent(hidden=(4,))
+        epsilon=1.0,
+        classes=[0, 1, 2],
+        k_max=3,
+        features=Features(map=module()),
+        training=ClippedDescent(hidden=(4,)),
     ).fit(PICTURES, LABELS),
     "power, codes": lambda: PowerEncoder(
         epsilon=4.0,
@@ -113,7 +112,6 @@ MAKERS: dict[str, Callable[[], Any]] = {
         schema=(0.0, 1.0),
         mechanism="code",
         random_state=0,
-        training=VectorTraining(outputs=1, head_epochs=1, **WIDTHS),
     ).fit(PICTURES.reshape(-1, 64), LABELS),
     "power, vectors": lambda: PowerEncoder(
         epsilon=4.0,
@@ -122,10 +120,9 @@ MAKERS: dict[str, Callable[[], Any]] = {
         schema=(0.0, 1.0),
         mechanism="k-norm-l2",
         random_state=0,
-        training=VectorTraining(outputs=2, head_epochs=1, **WIDTHS),
+        training=VectorTraining(outputs=2, head_epochs=1, **SMALL),
     ).fit(PICTURES.reshape(-1, 64), LABELS),
-    "neighbours, inputs": lambda: neighbour_search(features=Features(range=(0.0, 1.0))),
-    "neighbours, gradients": lambda: neighbour_search(features=Features(map="hog")),
+    "neighbours": neighbour_search,
 }
 
 fitted = cache(lambda name: MAKERS[name]())
@@ -144,7 +141,7 @@ class Exact:
             points = system.checked(X)
             lists = [block.order for block in system.search_.lists(points, depth=20)]
             return cls(np.concatenate([points, np.concatenate(lists)], axis=1))
-        if isinstance(system, CertifiedClassifier | CertifiedEnsemble):
+        if isinstance(system, CertifiedClassifier):
             return cls(
                 np.concatenate(
                     [*system.member_distances(X), *map(np.atleast_2d, system.stable_distances(X))]

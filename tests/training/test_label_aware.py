@@ -7,13 +7,12 @@ import pytest
 import torch
 
 from reticent.core import Neighborhood, Norm
-from reticent.mechanisms import SoftmaxRelease, StabilityRelease
-from reticent.training.label_aware import LabelAwareConfig, train_label_release
+from reticent.mechanisms import StabilityRelease
+from reticent.training.label_aware import train_label_release
 from reticent.training.label_chances import (
     CHANCES,
     chance_of,
     noisy_max_chance,
-    softmax_chance,
     stability_chance,
 )
 from reticent.training.lipschitz_objective import (
@@ -22,6 +21,8 @@ from reticent.training.lipschitz_objective import (
     lipschitz_bound,
     output_functionals,
 )
+from reticent.training.networks import TrainingConfig
+from reticent.training.parts import PlannedRelease
 
 
 def blobs() -> tuple[np.ndarray, np.ndarray]:
@@ -35,10 +36,16 @@ def blobs() -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("mechanism", list(CHANCES))
 def test_spread_is_one_and_labels_are_mostly_right(mechanism: str) -> None:
     points, labels = blobs()
-    config = LabelAwareConfig(
-        epsilon=2.0, radius=0.3, mechanism=mechanism, hidden=(16,), epochs=15, batch_size=250
+    release = PlannedRelease(
+        epsilon=2.0,
+        delta=0.0,
+        radius=0.3,
+        input_norm=Norm.LINF,
+        mechanism=mechanism,
+        output=SPREAD,
     )
-    network = train_label_release(points, labels, config)
+    config = TrainingConfig(epochs=15, batch_size=250, learning_rate=1e-2)
+    network = train_label_release(points, labels, release, config, hidden=(16,))
     directions, functionals = input_directions(3, Norm.LINF), output_functionals(4, SPREAD)
     assert lipschitz_bound(network, directions, functionals).item() == pytest.approx(1.0, rel=1e-4)
     with torch.no_grad():
@@ -50,15 +57,6 @@ def test_spread_is_one_and_labels_are_mostly_right(mechanism: str) -> None:
 NEAR = Neighborhood(Norm.LINF, 0.5, "embedding")
 LOGITS = torch.randn(200, 5, generator=torch.Generator().manual_seed(0)) * 3
 LABELS = torch.arange(200) % 5
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_softmax_chance_is_the_distribution_of_the_release(epsilon: float) -> None:
-    built = SoftmaxRelease(classes=5, sensitivity=1.0, epsilon=epsilon, adjacency=NEAR)
-    expected = built.probabilities(LOGITS.double().numpy() / epsilon)[
-        np.arange(200), LABELS.numpy()
-    ]
-    np.testing.assert_allclose(softmax_chance(LOGITS, LABELS, epsilon).numpy(), expected, atol=1e-4)
 
 
 def test_noisy_max_chance_matches_sampling() -> None:

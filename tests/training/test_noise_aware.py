@@ -14,9 +14,10 @@ from reticent.training.lipschitz_objective import (
     lipschitz_bound,
     output_functionals,
 )
-from reticent.training.networks import relu_network
+from reticent.training.networks import TrainingConfig, relu_network
 from reticent.training.noise import training_noise
-from reticent.training.noise_aware import NoiseAwareConfig, _start_at, train_noise_aware
+from reticent.training.noise_aware import _start_at, train_noise_aware
+from reticent.training.parts import PlannedRelease
 
 
 def blobs(rows: int = 2000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -28,16 +29,14 @@ def blobs(rows: int = 2000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return noise.astype(np.float32), labels
 
 
-def config(**changes: object) -> NoiseAwareConfig:
-    settings = {
-        "epsilon": 2.0,
-        "radius": 0.4,
-        "output_norm": Norm.LINF,
-        "outputs": 2,
-        "hidden": (16,),
-        "epochs": 15,
-    }
-    return NoiseAwareConfig(**{**settings, "batch_size": 250, **changes})
+def trained(points: np.ndarray, labels: np.ndarray, norm: Norm, epochs: int) -> torch.nn.Sequential:
+    release = PlannedRelease(
+        epsilon=2.0, delta=0.0, radius=0.4, input_norm=Norm.LINF, mechanism="", output=norm
+    )
+    config = TrainingConfig(epochs=epochs, batch_size=250, learning_rate=1e-2)
+    return train_noise_aware(
+        points, labels, release, config, outputs=2, hidden=(16,), first_noise=0.2
+    )
 
 
 def accuracy(network: torch.nn.Sequential, bound: float, norm: Norm) -> float:
@@ -61,7 +60,7 @@ def accuracy(network: torch.nn.Sequential, bound: float, norm: Norm) -> float:
 @pytest.mark.parametrize("norm", list(Norm))
 def test_the_constant_is_one(norm: Norm) -> None:
     points, labels = blobs(500)
-    network = train_noise_aware(points, labels, config(output_norm=norm, epochs=2)).network
+    network = trained(points, labels, norm, 2)
     functionals = None if norm is Norm.L2 else output_functionals(2, norm)
     bound = lipschitz_bound(network, input_directions(4, Norm.LINF), functionals)
     assert bound.item() == pytest.approx(1.0, rel=1e-4)
@@ -87,7 +86,7 @@ def test_a_start_is_the_linear_map_at_the_bound_of_that_map(norm: Norm, hidden: 
 
 def test_beats_the_plain_encoder_at_equal_noise_to_constant_ratio() -> None:
     points, labels = blobs()
-    ours = train_noise_aware(points, labels, config()).network
+    ours = trained(points, labels, Norm.LINF, 15)
     plain = PublishedObfuscator(
         hidden=(16,), outputs=2, epochs=15, batch_size=64, random_state=0
     ).fit(points, labels)

@@ -8,10 +8,6 @@ import math
 from typing import Any, Self
 
 from reticent.accounting.accountants import Accountant, RdpAccountant
-from reticent.accounting.dominating_pairs import (
-    screening_loss_distribution,
-    votes_loss_distribution,
-)
 from reticent.accounting.events import (
     Composed,
     Cost,
@@ -129,7 +125,13 @@ class PldAccountant(Accountant):
             raise IncompatibleGuarantees(
                 f"{mechanism}: no single worst pair of distributions for zCDP; use RdpAccountant"
             )
-        if isinstance(cost, PoissonSampled) and isinstance(cost.of, Composed):
+        step = cost.of if isinstance(cost, PoissonSampled) else cost
+        if isinstance(step, ScreeningDpEvent | NoisyArgmaxDpEvent):
+            raise IncompatibleGuarantees(
+                f"{mechanism}: no privacy-loss distribution of a bit or label of votes; use "
+                "RdpAccountant, which counts it for less"
+            )
+        if isinstance(step, Composed):
             raise IncompatibleGuarantees(
                 f"{mechanism}: no privacy-loss distribution for several steps on one sample "
                 "unless all are Gaussian; "
@@ -151,10 +153,6 @@ def _loss_distribution(build: Any, cost: Cost, times: int, interval: float) -> A
         common = require("dp_accounting.pld.common", extra="accounting")
         pair = common.DifferentialPrivacyParameters(cost.epsilon, cost.delta)
         one = build.from_privacy_parameters(pair, value_discretization_interval=interval)
-    elif isinstance(step, ScreeningDpEvent):
-        one = screening_loss_distribution(step, sampling_probability=rate, interval=interval)
-    elif isinstance(step, NoisyArgmaxDpEvent):
-        one = votes_loss_distribution(step.sigma, sampling_probability=rate, interval=interval)
     elif isinstance(step, GaussianCost):
         one = build.from_gaussian_mechanism(
             step.noise_multiplier, sampling_prob=rate, value_discretization_interval=interval

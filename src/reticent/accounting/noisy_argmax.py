@@ -111,7 +111,7 @@ def noisy_argmax_rdp(
           computer vision", doi:10.1109/CVPR42600.2020.01187 (charges the noisy votes).
         - Karlin (1968), "Total positivity", Stanford University Press (total positivity, on which
           the bound of blocks rests).
-        - The theorem and its proof: docs/private-knn-accounting.md, theorem 3.
+        - The theorem and its proof: docs/private-knn-accounting.md, theorem 2.
 
     See Also:
         reticent.accounting.screening_rdp: the other step.

@@ -13,11 +13,6 @@ import numpy as np
 from reticent.accounting.approximate_rdp import ApproximateRdp
 from reticent.accounting.conversion import epsilon_of_rdp
 from reticent.accounting.discrete_gaussian import sampled_gaussian_rdp
-from reticent.accounting.dominating_pairs import (
-    LARGEST_SIGMA,
-    screening_loss_distribution,
-    votes_loss_distribution,
-)
 from reticent.accounting.noisy_argmax import NoisyArgmaxDpEvent, noisy_argmax_rdp
 from reticent.accounting.screening import ScreeningDpEvent, pass_ratio, screening_rdp
 from reticent.core.arrays import Array
@@ -138,16 +133,14 @@ class PrivateKnnTotal:
     considered: tuple[tuple[str, float], ...]
 
 
-def private_knn_total(
-    steps: PrivateKnnSteps, *, delta: float, interval: float | None = None
-) -> PrivateKnnTotal:
+def private_knn_total(steps: PrivateKnnSteps, *, delta: float) -> PrivateKnnTotal:
     """Return the smallest epsilon of ``steps`` that one of the bounds proves.
 
     **Guarantee.** All screening bits and labels together are (epsilon, delta)-differentially
     private under the addition or removal of one record. Queries may be chosen from earlier answers.
     A query that fails its screening pays for no vote, since each bound holds for every adaptive
     order of at most ``queries`` bits and ``answers`` labels. The numbers of both are capped in
-    advance, so no share of delta is lost to a filter (docs/private-knn-accounting.md, theorem 4).
+    advance, so no share of delta is lost to a filter (docs/private-knn-accounting.md, theorem 3).
 
     The bounds are
 
@@ -156,20 +149,13 @@ def private_knn_total(
       1/sigma_screening^2 + sensitivity^2/sigma_votes^2.
     - ``Rényi, bits and labels``: ``screening_rdp`` and ``noisy_argmax_rdp``, the cost of the bits
       and labels that are really released.
-    - ``privacy-loss distributions``: dominating pairs of both, numerically composed. They are for
-      one label only, and only where ``interval`` asks for them, so that no total depends on the
-      installed packages.
 
     Args:
         steps: the steps.
         delta: total delta, in (0, 1).
-        interval: width of the grid of losses, 1e-4 for instance, or None to leave out privacy-loss
-            distributions, which need the extra ``accounting``. They are never the smallest where
-            many labels are released.
 
     Raises:
-        InvalidParameter: ``delta`` or ``interval`` out of range.
-        MissingExtra: ``interval`` is given and dp-accounting is not installed.
+        InvalidParameter: ``delta`` out of range.
 
     Example:
         >>> steps = PrivateKnnSteps(
@@ -186,12 +172,11 @@ def private_knn_total(
         (0.758, 'Rényi, bits and labels')
 
     Utility:
-        The smallest of two or three bounds: 0.758 where the noisy votes alone cost 0.966, for 1,000
+        The smaller of two bounds: 0.758 where the noisy votes alone cost 0.966, for 1,000
         queries and 735 labels on samples of 15 %.
 
     Runtime:
         0.2 s the first time for new steps on one core (benchmarks/runtimes.py), milliseconds again.
-        With ``interval`` it takes seconds.
 
     References:
         - Zhu, Yu, Chandraker and Wang (2020), "Private-kNN: practical differential privacy for
@@ -200,8 +185,6 @@ def private_knn_total(
           Conference on Machine Learning (ICML), PMLR 97 (sampling).
         - Mironov, Talwar and Zhang (2019), "Rényi differential privacy of the sampled Gaussian
           mechanism", arXiv:1908.10530 (sampled Gaussian noise).
-        - Zhu, Dong and Wang (2022), "Optimal accounting of differential privacy via characteristic
-          function", arXiv:2106.08567 (dominating pairs).
         - The bounds and their proofs: docs/private-knn-accounting.md.
 
     See Also:
@@ -215,10 +198,6 @@ def private_knn_total(
         "Rényi, noisy votes": gaussian,
         "Rényi, bits and labels": _epsilon_of_labels(steps, delta, order),
     }
-    if interval is not None and steps.one_label and steps.sigma_votes <= LARGEST_SIGMA:
-        found["privacy-loss distributions"] = _epsilon_of_losses(
-            steps, delta, positive(interval, name="interval")
-        )
     considered = tuple(sorted(found.items(), key=lambda item: item[1]))
     bound, epsilon = considered[0]
     return PrivateKnnTotal(epsilon, delta, bound, considered)
@@ -252,7 +231,7 @@ def private_knn_rdp(steps: PrivateKnnSteps, orders: Sequence[int] = ORDERS) -> A
         - The bound and its proof: docs/private-knn-accounting.md.
 
     See Also:
-        reticent.accounting.private_knn_total: the smallest of all bounds.
+        reticent.accounting.private_knn_total: the smaller of both bounds.
     """
     return steps.queries * screening_bit_rdp(steps, orders) + steps.answers * label_rdp(
         steps, orders
@@ -313,19 +292,6 @@ def _epsilon_of_votes(steps: PrivateKnnSteps, delta: float) -> tuple[float, int]
 def _epsilon_of_labels(steps: PrivateKnnSteps, delta: float, order: int) -> float:
     orders = sorted({min(max(2, round(order * factor)), ORDERS[-1]) for factor in _NEAR})
     return private_knn_rdp(steps, orders).epsilon(delta=delta)
-
-
-def _epsilon_of_losses(steps: PrivateKnnSteps, delta: float, interval: float) -> float:
-    total = votes_loss_distribution(
-        steps.sigma_votes, sampling_probability=steps.vote_rate, interval=interval
-    ).self_compose(steps.answers)
-    event = steps.screening
-    if event is not None:
-        bits = screening_loss_distribution(
-            event, sampling_probability=steps.sampling_probability, interval=interval
-        )
-        total = total.compose(bits.self_compose(steps.queries))
-    return float(total.get_epsilon_for_delta(delta))
 
 
 def _epsilon(rdp: Array, orders: Sequence[int], delta: float) -> tuple[float, int]:

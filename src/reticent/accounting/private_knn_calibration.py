@@ -47,8 +47,7 @@ def calibrate_private_knn(
     """Return the steps with the least noise whose total is at most (``epsilon``, ``delta``).
 
     Screening gets ``noise_ratio`` times the noise of the votes, so one number is searched for, and
-    the total falls with it. The total is that of ``private_knn_total`` without privacy-loss
-    distributions.
+    the total falls with it. The total is that of ``private_knn_total``.
 
     Args:
         epsilon: total epsilon, above 0.
@@ -123,7 +122,7 @@ def calibrate_private_knn(
     lower, upper = 0.0, least_gaussian_noise(at, target, delta)
     sigma = _EXACT * upper
     for _ in range(_STEPS):
-        spent = private_knn_total(at(sigma), delta=delta, interval=None).epsilon
+        spent = private_knn_total(at(sigma), delta=delta).epsilon
         lower, upper = (lower, sigma) if spent <= target else (sigma, upper)
         if (1 - _TOLERANCE) * target <= spent <= target or upper < (1 + 0.1 * _TOLERANCE) * lower:
             break

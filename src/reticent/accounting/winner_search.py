@@ -59,7 +59,7 @@ def largest_winner_divergence(
 
     References:
         - Karlin (1968), "Total positivity", Stanford University Press (total positivity).
-        - The bound of blocks: docs/private-knn-accounting.md, theorem 3.
+        - The bound of blocks: docs/private-knn-accounting.md, theorem 2.
     """
     best = np.zeros(len(orders))
     bound = np.zeros(len(orders))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,38 +18,49 @@ from typing_extensions import TypeIs
 
 from reticent.accounting.telling_apart import hops
 from reticent.core.arrays import Array, Booleans, Integers
+from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Guarantee, Neighborhood
-from reticent.core.norms import Norm
+from reticent.core.norms import Norm, unit_moves
 from reticent.grids.public_graph import PublicGraph
 from reticent.grids.shares import WHOLE
 from reticent.mechanisms import (
     AdditiveMechanism,
     AnyTwo,
     FiniteChannel,
+    GaussianMechanism,
     HopRelease,
     ProposeTestRelease,
+    SignedDistanceRelease,
 )
 from reticent.mechanisms.finite_channel import draw
-from reticent.mechanisms.gaussian import GaussianMechanism
-from reticent.mechanisms.label_mechanism import LabelMechanism
 from reticent.noise import Sampler
 from reticent.systems.power.code_query import CodeQuery
-from reticent.systems.power.query import PowerQuery
+from reticent.systems.power.query import PowerQuery, RowQuery
 
 if TYPE_CHECKING:
+    from reticent.core.regions import Box
     from reticent.published.posthoc_encoder import PublishedPosthocEncoder
     from reticent.published.power import PublishedPowerEncoder
     from reticent.systems.posthoc.query import PrivateQuery
+    from reticent.systems.power.code_inputs import EmbeddedPoints
 
-    Printed = PublishedPosthocEncoder | PublishedPowerEncoder
-    Query = PrivateQuery | CodeQuery | PowerQuery
+    Printed: TypeAlias = PublishedPosthocEncoder | PublishedPowerEncoder
+    Query: TypeAlias = PrivateQuery | CodeQuery | PowerQuery
 
 
 _NOWHERE = 1e300
-"""Stands for what is withheld: no embedding reaches it."""
+"""Stands for what is withheld: no embedding reaches it. Minus it is the log of no chance."""
 
 _LEAST = np.finfo(np.float64).tiny
+
+_WITH_DELTA = (GaussianMechanism, SignedDistanceRelease)
+
+_DIRECTIONS = 32
+"""Random directions tried around each row, beside the axes."""
+
+_WITHIN = 1.0 - 2.0**-40
+"""Keeps rounding from putting a neighbour a last bit beyond the radius."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +99,11 @@ class Candidates:
             of labels.
         norm: norm of a change of ``shown``.
         answer: answers about the candidates of these numbers, shape (n,).
-        weigh: log-probability of each answer for each candidate, shape (n, N), up to a number for
-            each answer that all candidates share.
+        density: log-probability of values that are released for each candidate, shape (n, N), up
+            to a number for each value that all candidates share.
+        passing: chance that an answer about each candidate is released, shape (N,), or None where
+            ``density`` knows withheld values too, or none is withheld.
+        labels: whether an answer is a label or a code.
     """
 
     points: Array
@@ -98,7 +112,9 @@ class Candidates:
     shown: Array
     norm: Norm
     answer: Callable[[Integers, Sampler], Answers]
-    weigh: Callable[[Answers], Array]
+    density: Callable[[npt.NDArray[Any]], Array]
+    passing: Array | None = None
+    labels: bool = False
 
     def __len__(self) -> int:
         return len(self.points)
@@ -110,6 +126,24 @@ class Candidates:
             return np.asarray(Norm.LINF.between(self.points, self.points) > 0, dtype=np.int64)
         apart = self.adjacency.metric.between(self.points, self.points)
         return hops(apart, self.adjacency.radius)
+
+    @property
+    def neighbours(self) -> tuple[Integers, Integers]:
+        """Return the numbers of two candidates that are neighbours and differ, for all such two."""
+        first, second = np.nonzero(np.triu(self.steps == 1))
+        return first, second
+
+    def weigh(self, answers: Answers) -> Array:
+        """Return the log-probability of each answer for each candidate, shape (n, N), up to a
+        number for each answer that all candidates share.
+        """
+        if self.passing is None:
+            return self.density(answers.values)
+        known = ~answers.withheld
+        with np.errstate(divide="ignore"):
+            weights = np.tile(np.log1p(-self.passing), (len(known), 1))
+            weights[known] = np.log(self.passing) + self.density(answers.values[known])
+        return weights
 
 
 def is_posthoc(query: object) -> TypeIs[PrivateQuery]:
@@ -127,6 +161,12 @@ def is_printed(query: object) -> TypeGuard[Printed]:
     return type(query).__name__ in _PRINTED
 
 
+def is_attackable(query: object) -> TypeGuard[Query]:
+    """Return whether the law of a fitted query's answers is known."""
+    known = is_posthoc(query) or is_printed(query)
+    return known or isinstance(query, CodeQuery | PowerQuery)
+
+
 def attackable_query(system: Any) -> Query:
     """Return the fitted query of a system whose exact probabilities are known.
 
@@ -137,7 +177,7 @@ def attackable_query(system: Any) -> Query:
     if is_printed(system):
         return cast("Query", system)
     query = system._fitted() if hasattr(system, "_fitted") else None
-    if is_posthoc(query) or isinstance(query, CodeQuery | PowerQuery):
+    if is_attackable(query):
         return query
     raise InvalidInput(
         f"system: a {type(system).__name__} cannot be attacked here; expected a fitted "
@@ -146,21 +186,23 @@ def attackable_query(system: Any) -> Query:
     )
 
 
-def stated(query: Query) -> Guarantee:
+def stated(query: Any) -> Guarantee:
     """Return the guarantee of one answer by the settings that the bundle states.
 
     The mechanism's own figure is not used, because it may be wrong.
     """
-    if is_printed(query):
+    from reticent.published.research import PublishedSystem
+
+    if isinstance(query, PublishedSystem):
         return query.guarantee
     if is_posthoc(query):
         wanted = query.requirement
         return Guarantee(wanted.epsilon, wanted.delta, wanted.adjacency)
     if isinstance(query, CodeQuery):
         return query.stated
-    plan = query.plan
-    delta = plan.delta if isinstance(query.mechanism, GaussianMechanism) else 0.0
-    return Guarantee(plan.epsilon, delta, query.adjacency)
+    settings = query.plan if isinstance(query, RowQuery) else query.choice
+    delta = settings.delta if isinstance(query.mechanism, _WITH_DELTA) else 0.0
+    return Guarantee(settings.epsilon, delta, query.adjacency)
 
 
 def points_of(query: Query, rows: Any) -> Array:
@@ -177,20 +219,11 @@ def points_of(query: Query, rows: Any) -> Array:
 def candidates_of(query: Query, points: Array) -> Candidates:
     """Return the candidates at ``points``, which ``points_of`` gives."""
     if is_posthoc(query):
-        return _posthoc(query, points)
+        return _by_rule(query, points) if query.rule is not None else _posthoc(query, points)
     if is_printed(query):
         return _printed(query, points)
     mechanism, graph = query.mechanism, _graph(query)
-    adjacency = None
-    if isinstance(query, CodeQuery):
-        rows = points
-        assert isinstance(mechanism, FiniteChannel)
-        if not isinstance(mechanism.nodes, AnyTwo):
-            adjacency = _neighbourhood(mechanism.adjacency)
-        if graph is not None:
-            rows = graph.points[points.argmin(axis=1)]  # a node is 0 edges from itself alone
-        shares = mechanism.matrix[query.nodes(rows)]
-    else:
+    if not isinstance(query, CodeQuery):
         assert isinstance(mechanism, AdditiveMechanism)
         values = query.exact(points)
         return Candidates(
@@ -200,18 +233,80 @@ def candidates_of(query: Query, points: Array) -> Candidates:
             values,
             mechanism.norm,
             lambda which, sampler: Answers(*query.answer(points[which], sampler=sampler)),
-            lambda answers: mechanism.log_likelihood(answers.values, values),
+            partial(mechanism.log_likelihood, values=values),
         )
-    weights = np.log(np.maximum(shares, _LEAST)).T
+    assert isinstance(mechanism, FiniteChannel)
+    # A node is 0 edges from itself alone.
+    rows = points if graph is None else graph.points[points.argmin(axis=1)]
+    weights = np.log(np.maximum(mechanism.matrix[query.nodes(rows)], _LEAST)).T
+    any_two = isinstance(mechanism.nodes, AnyTwo)
     return Candidates(
         points,
-        adjacency,
+        None if any_two else _neighbourhood(mechanism.adjacency),
         query.outputs,
         weights.T,
         Norm.LINF,
         lambda which, sampler: Answers(*query.answer(rows[which], sampler=sampler)),
-        lambda answers: weights[answers.values.argmax(axis=1)],
+        lambda seen: weights[seen.argmax(axis=1)],
+        labels=True,
     )
+
+
+def worst_neighbours(
+    query: Query, rows: Any, points: Array, *, around: int, random: np.random.Generator
+) -> dict[str, Candidates]:
+    """Return tried neighbours whose answers differ most, two candidates by what differs, in words.
+
+    Tried are points at the radius around some of the rows or, of tables and where any two inputs
+    are neighbours, the rows themselves. Where a test decides about release, there are also two
+    whose chances to pass differ most. The result is empty if no two of the tried are neighbours
+    whose answers differ.
+
+    Args:
+        query: the fitted release.
+        rows: checked rows, at least one.
+        points: the same as ``points_of`` gives them, shape (n, d).
+        around: number of rows, the first ones, around which points are tried.
+        random: source of directions.
+    """
+    if isinstance(query, CodeQuery):
+        found = query.worst_pair(rows, random=random)
+        if found is None:
+            return {}
+        pair = candidates_of(query, points_of(query, CodedRows.of(found)))
+        return {"neighbours among or around your rows: largest change of a code's chance": pair}
+    box, near = _box(query), candidates_of(query, points[:1]).adjacency
+    if box is None or near is None:
+        tried, words = candidates_of(query, points), "two of your rows"
+        first, second = tried.neighbours
+    else:
+        here, dimension = points[:around], points.shape[1]
+        moves = unit_moves(dimension, near.metric, directions=_DIRECTIONS, random=random)
+        ends = here[:, None, :] + _WITHIN * near.radius * moves
+        tried = candidates_of(query, np.concatenate([here, box.clip(ends.reshape(-1, dimension))]))
+        words = f"points around your rows within {near.metric.value} distance {near.radius:g}"
+        first = np.repeat(np.arange(len(here)), len(moves))
+        second = len(here) + np.arange(len(first))
+    if not len(first):
+        return {}
+    changes = {"what is shown": tried.norm.of(tried.shown[first] - tried.shown[second])}
+    if tried.passing is not None:
+        odds = np.log((tried.passing + 1e-12) / (1.0 - tried.passing + 1e-12))
+        changes["the chance to pass"] = np.abs(odds[first] - odds[second])
+    worst = {what: int(change.argmax()) for what, change in changes.items() if change.any()}
+    return {
+        f"{words}: largest change of {what}": candidates_of(
+            query, tried.points[[first[at], second[at]]]
+        )
+        for what, at in worst.items()
+    }
+
+
+def _box(query: Query) -> Box | EmbeddedPoints | None:
+    """Return the public box around all points of an embedding, or None for rows of a table."""
+    if is_posthoc(query):
+        return query.bound.domain
+    return getattr(query, "inputs_", None)
 
 
 def _graph(query: Query) -> PublicGraph | None:
@@ -221,23 +316,21 @@ def _graph(query: Query) -> PublicGraph | None:
 
 
 def _posthoc(query: PrivateQuery, points: Array) -> Candidates:
-    if query.rule is not None:
-        return _by_rule(query, points)
     from reticent.lipschitz import snap
 
     mechanism = query.mechanism
     assert not isinstance(mechanism, FiniteChannel | HopRelease)
     steps = snap(query.bound, points)
     values = query.network.forward_each(steps * query.bound.input_step)
-    inner = mechanism.inner if isinstance(mechanism, ProposeTestRelease) else mechanism
+    inner: Any
+    passing: Array | None = None
     levels: Integers | None = None
-    passing = np.ones(len(points))
     if isinstance(mechanism, ProposeTestRelease):
         assert query.test is not None
         levels = np.minimum(query.test.levels_on_grid(steps), mechanism.max_level)
-        passing = mechanism.pass_probabilities[levels]
-    with np.errstate(divide="ignore"):
-        pass_weight, held_weight = np.log(passing), np.log(np.maximum(1.0 - passing, 0.0))
+        inner, passing = mechanism.inner, mechanism.pass_probabilities[levels]
+    else:
+        inner = mechanism
 
     def answer(which: Integers, sampler: Sampler) -> Answers:
         if isinstance(mechanism, ProposeTestRelease):
@@ -246,28 +339,22 @@ def _posthoc(query: PrivateQuery, points: Array) -> Candidates:
         released = mechanism.release(values[which], sampler=sampler)
         return Answers(released, np.zeros(len(which), dtype=np.bool_))
 
-    labels: Array | None = None
-    if isinstance(inner, LabelMechanism):
-        labels = np.log(np.maximum(inner.probabilities(values), _LEAST)).T
-
-    def weigh(answers: Answers) -> Array:
-        known = ~answers.withheld
-        weights = np.tile(held_weight, (len(known), 1))
-        if labels is not None:
-            weights[known] = pass_weight + labels[answers.values[known]]
-        else:
-            assert isinstance(inner, AdditiveMechanism)
-            weights[known] = pass_weight + inner.log_likelihood(answers.values[known], values)
-        return weights
-
+    density: Callable[[npt.NDArray[Any]], Array]
+    if isinstance(inner, AdditiveMechanism):
+        shown, norm, density = values, inner.norm, partial(inner.log_likelihood, values=values)
+    else:
+        shown = np.log(np.maximum(inner.probabilities(values), _LEAST))
+        norm, density = Norm.LINF, lambda seen: shown.T[seen]
     return Candidates(
         points,
         query.requirement.adjacency,
         query.network.output_dimension,
-        values if labels is None else labels.T,
-        inner.norm if isinstance(inner, AdditiveMechanism) else Norm.LINF,
+        shown,
+        norm,
         answer,
-        weigh,
+        density,
+        passing,
+        labels=not isinstance(inner, AdditiveMechanism),
     )
 
 
@@ -277,9 +364,9 @@ def _printed(query: Printed, points: Array) -> Candidates:
     if query.mechanism_ is None:  # nothing is drawn, so an answer rules every other point out
         known = query.released(points)
 
-        def exactly(answers: Answers) -> Array:
-            shown, given = (np.nan_to_num(each, nan=_NOWHERE) for each in (known, answers.values))
-            return np.where(Norm.LINF.between(given, shown) == 0, 0.0, -np.inf)
+        def exactly(seen: npt.NDArray[Any]) -> Array:
+            shown, given = (np.nan_to_num(each, nan=_NOWHERE) for each in (known, seen))
+            return np.where(Norm.LINF.between(given, shown) == 0, 0.0, -_NOWHERE)
 
         return Candidates(
             points,
@@ -292,17 +379,6 @@ def _printed(query: Printed, points: Array) -> Candidates:
         )
     mechanism = query.mechanism_
     values, radii = query.before_noise(points)
-    with np.errstate(divide="ignore"):
-        passing = mechanism.pass_probabilities(radii)
-        pass_weight, held_weight = np.log(passing), np.log1p(-passing)
-
-    def weigh(answers: Answers) -> Array:
-        shown = ~answers.withheld
-        weights = np.tile(held_weight, (len(shown), 1))
-        away = Norm.L1.between(answers.values[shown], values)
-        weights[shown] = pass_weight - away / mechanism.scale
-        return weights
-
     return Candidates(
         points,
         near,
@@ -312,15 +388,15 @@ def _printed(query: Printed, points: Array) -> Candidates:
         lambda which, sampler: Answers(
             *mechanism.release(values[which], radii[which], sampler=sampler)
         ),
-        weigh,
+        lambda seen: -Norm.L1.between(seen, values) / mechanism.scale,
+        mechanism.pass_probabilities(radii),
     )
 
 
 def _by_rule(query: PrivateQuery, points: Array) -> Candidates:
     rule = query.rule
     assert rule is not None
-    logits = query.network.forward_each(points)
-    shares = rule.at(points, logits)
+    shares = rule.at(points, query.network.forward_each(points))
     weights = np.log(shares / WHOLE)
     any_two = isinstance(rule, FiniteChannel) and isinstance(rule.nodes, AnyTwo)
 
@@ -334,7 +410,8 @@ def _by_rule(query: PrivateQuery, points: Array) -> Candidates:
         weights.T,
         Norm.LINF,
         answer,
-        lambda answers: weights[answers.values],
+        lambda seen: weights[seen],
+        labels=True,
     )
 
 

@@ -21,12 +21,12 @@ from reticent.attacks.candidates import (
     is_posthoc,
     points_of,
     stated,
+    worst_neighbours,
 )
 from reticent.attacks.games import (
     Game,
     Reconstruction,
     Setting,
-    farthest_neighbours,
     named,
     random_pairs,
     reconstruction,
@@ -40,7 +40,6 @@ from reticent.core.checks import count, flag, probability, real
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Guarantee, GuaranteeKind
-from reticent.core.norms import unit_moves
 from reticent.noise import AuditSampler
 from reticent.systems.power.code_query import CodeQuery
 from reticent.training.progress import Report, silent
@@ -54,14 +53,10 @@ LEAST_TRIALS = 1_000
 
 _PAIRS = 64
 _SEARCHED = 16
-_DIRECTIONS = 32
 _TAUGHT = 4_000
 _COPIES = 2
 _LESSONS = 80_000
 """Least number of answers in a decoder's training, several about each of the attacker's rows."""
-
-_WITHIN = 1.0 - 2.0**-40
-"""Keeps rounding from putting a neighbour a last bit beyond the radius."""
 
 _NEIGHBOURS = "which of two neighbours, the worst that were tried, after one answer"
 
@@ -212,9 +207,10 @@ def attack_fitted(
     )
     found: list[Game] = []
     near = rows.part(known) if isinstance(rows, CodedRows) else rows[known]
-    worst = _worst_neighbours(query, near, asked, points[known], random)
-    if worst is not None:
-        found += which_of_two(*worst, setting, name=_NEIGHBOURS)
+    worst = worst_neighbours(query, near, points[known], around=_SEARCHED, random=random)
+    if worst:
+        pair = next(iter(worst.values()))
+        found += which_of_two(pair, np.array([[0, 1]]), setting, name=_NEIGHBOURS)
     pairs = random_pairs(asked, _PAIRS, random)
     found += which_of_two(asked, pairs, setting, name="which of two random rows, after one answer")
     report("attacks", 1, 3, float("nan"))
@@ -251,34 +247,6 @@ def _codes(values: npt.ArrayLike, rows: int, name: str) -> Integers:
             f"shape={array.shape}"
         )
     return np.asarray(np.unique(array, return_inverse=True)[1], dtype=np.int64)
-
-
-def _worst_neighbours(
-    query: Query, rows: Any, asked: Candidates, points: Array, random: np.random.Generator
-) -> tuple[Candidates, Integers] | None:
-    """Return the two tried neighbours whose answers differ most, or None.
-
-    Points at the radius around some candidates are tried. For rows of tables, the candidates
-    themselves are tried.
-    """
-    if isinstance(query, CodeQuery):
-        found = query.worst_pair(rows, random=random)
-        if found is None:
-            return None
-        return candidates_of(query, points_of(query, CodedRows.of(found))), np.array([[0, 1]])
-    if not is_posthoc(query) or asked.adjacency is None:
-        near = farthest_neighbours(asked)
-        return None if near is None else (asked, near)
-    domain, adjacency = query.bound.domain, query.requirement.adjacency
-    here, dimension = points[:_SEARCHED], points.shape[1]
-    moves = unit_moves(dimension, adjacency.metric, directions=_DIRECTIONS, random=random)
-    around = here[:, None, :] + _WITHIN * adjacency.radius * moves
-    both = candidates_of(query, np.concatenate([here, domain.clip(around.reshape(-1, dimension))]))
-    start = np.repeat(np.arange(len(here)), len(moves))
-    end = len(here) + np.arange(len(start))
-    worst = int(both.norm.of(both.shown[end] - both.shown[start]).argmax())
-    pair = candidates_of(query, both.points[[start[worst], end[worst]]])
-    return pair, np.array([[0, 1]])
 
 
 def _targets(system: Any, query: Query, rows: Any, points: Array) -> tuple[Array, tuple[int, ...]]:

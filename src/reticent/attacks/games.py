@@ -315,19 +315,6 @@ def random_pairs(candidates: Candidates, count: int, random: np.random.Generator
     return np.stack([first, second], axis=1)
 
 
-def farthest_neighbours(candidates: Candidates) -> Integers | None:
-    """Return the neighbouring candidates whose answers differ most, shape (1, 2), or None."""
-    best, pair = 0.0, None
-    for row in range(len(candidates)):
-        near = np.flatnonzero(candidates.steps[row] == 1)
-        if not len(near):
-            continue
-        change = candidates.norm.of(candidates.shown[near] - candidates.shown[row])
-        if change.max() > best:
-            best, pair = float(change.max()), (row, int(near[change.argmax()]))
-    return None if pair is None else np.array([pair])
-
-
 def _weights(candidates: Candidates, truth: Integers, answers: int, setting: Setting) -> Array:
     """Return log-probabilities of all answers about each input together, shape (n, N)."""
     rounds: Sequence[Answers] = [candidates.answer(truth, setting.sampler) for _ in range(answers)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from reticent.mechanisms import (
     AdditiveMechanism,
     AnyTwo,
     FiniteChannel,
-    GaussianMechanism,
     HopRelease,
     ProposeTestRelease,
 )
@@ -109,39 +109,27 @@ def label_outputs(values: npt.ArrayLike, withheld: npt.ArrayLike = False) -> Arr
 
 
 def vector_outputs(
-    vectors: Array,
-    withheld: npt.NDArray[np.bool_],
-    centers: tuple[Array, Array],
-    *,
-    norm: Norm | None,
-    scale: float,
+    vectors: Array, withheld: npt.NDArray[np.bool_], *, density: Callable[[Array], Array]
 ) -> Array:
     """Return the log-likelihood ratio of vectors, and whether they are withheld, shape (n, 2).
 
     Args:
         vectors: shape (n, m). Rows that are withheld may hold anything.
         withheld: shape (n,).
-        centers: exact values of the two neighbours, shape (m,) each.
-        norm: norm in which the log density of the noise falls by 1 / scale, or None for Gaussian
-            noise.
-        scale: scale of the noise.
+        density: function from vectors (n, m) to the log density of the noise for either neighbour,
+            shape (n, 2), up to a number for each vector.
     """
-    one, other = (vectors - center for center in centers)
-    if norm is None:
-        squares = [np.square(away).sum(axis=1) for away in (one, other)]
-        ratio = (squares[1] - squares[0]) / (2.0 * scale**2)
-    else:
-        ratio = (norm.of(other) - norm.of(one)) / scale
-    ratio = np.where(withheld, 0.0, np.clip(ratio, -_MOST, _MOST))
+    one, other = density(np.where(withheld[:, None], 0.0, vectors)).T
+    ratio = np.where(withheld, 0.0, np.clip(one - other, -_MOST, _MOST))
     return np.stack([np.rint(ratio * TO_GRID) / TO_GRID, withheld.astype(np.float64)], axis=1)
 
 
 def additive_outputs(
     additive: AdditiveMechanism, released: Released, centers: tuple[Array, Array]
 ) -> Array:
-    """Return ``vector_outputs`` by the shape of this mechanism's noise."""
-    norm = None if isinstance(additive, GaussianMechanism) else additive.norm
-    return vector_outputs(*released, centers, norm=norm, scale=additive.scale)
+    """Return ``vector_outputs`` by the shape of this mechanism's noise around two exact values."""
+    density = partial(additive.log_likelihood, values=np.stack(centers))
+    return vector_outputs(*released, density=density)
 
 
 def worst_shift(additive: AdditiveMechanism) -> Array:
@@ -161,13 +149,14 @@ def additive_case(
     """Test the mechanism on the values 0 and ``shift`` (shape (m,)), against a claim of
     (epsilon, delta).
     """
+    centers = (np.zeros(len(shift)), shift)
 
     def answers(center: Array, runs: int, sampler: Sampler) -> Array:
         values = np.broadcast_to(center, (runs, len(shift)))
         released = additive.release(values, sampler=sampler), np.zeros(runs, dtype=np.bool_)
-        return additive_outputs(additive, released, (np.zeros(len(shift)), shift))
+        return additive_outputs(additive, released, centers)
 
-    return case_of(additive.name, epsilon, delta, answers, (np.zeros(len(shift)), shift))
+    return case_of(additive.name, epsilon, delta, answers, centers)
 
 
 def propose_test_release_case(

@@ -13,7 +13,7 @@ from typing import Any
 from reticent.audit.claims import ClaimAudit
 from reticent.core.signatures import sign, signature_values, signing_key, verify
 from reticent.core.strict_json import strict_dumps, strict_loads
-from reticent.pages.parts import document, figure_table
+from reticent.pages.page import Fact, Items, Section, Table, page
 from reticent.version import __version__
 
 PURPOSE = "audit of a claim"
@@ -114,11 +114,10 @@ _BEFORE, _AFTER = b"<!-- signature ", b" -->\n"
 def claim_page(audit: ClaimAudit, *, protected: str, unit: str, trust: str) -> str:
     """Return a whole HTML page: verdict, claim, pairs, findings, and what was not examined."""
     facts = [
-        (audit.claim_words, "the claim"),
-        (f"{audit.excluded:.3g}" if audit.excluded else "none", "largest epsilon excluded"),
-        (f"{audit.draws:,}", "draws"),
+        Fact(audit.claim_words, "the claim"),
+        Fact(f"{audit.excluded:.3g}" if audit.excluded else "none", "largest epsilon excluded"),
+        Fact(f"{audit.draws:,}", "draws"),
     ]
-    shown = "".join(f"<li><strong>{escape(v)}</strong> {escape(n)}</li>" for v, n in facts)
     rows = [
         (
             pair.name,
@@ -126,57 +125,42 @@ def claim_page(audit: ClaimAudit, *, protected: str, unit: str, trust: str) -> s
                 f"{pair.draws:,}",
                 "refuted" if pair.refuted else "not refuted",
                 f"{pair.excluded:.3g}" if pair.excluded else "none",
-                escape(pair.event),
+                pair.event,
             ],
-            "",
         )
         for pair in audit.pairs
     ]
-    columns = ("draws", "verdict", "excluded ε", "told apart by")
-    found = "".join(
-        f"<li><strong>{escape(one.kind)}</strong>: {escape(one.event)}. Witness: "
-        f"{escape(one.witness)}. See it again: <code>{escape(one.replay)}</code></li>"
+    found = [
+        (one.kind, f"{one.event}. Witness: {one.witness}. See it again: {one.replay}")
         for one in audit.findings
-    )
-    source = f"<p>Source of the claim: {escape(audit.source)}</p>" if audit.source else ""
-    noise = f"<p>{escape(audit.noise)}.</p>" if audit.noise else ""
-    return document(
-        title=f"Audit of {audit.subject}",
-        about="A test of a stated privacy guarantee by draws on neighbouring data sets",
-        answered=f"Repeat it: <code>{escape(audit.replay)}</code>. {audit.seconds:.0f} seconds.",
-        body=[
-            f"""<header><p class="name-of">reticent · audit of a claim</p>
-<h1>{escape(audit.subject)}</h1>
-<p class="lead">{escape(audit.summary)}</p></header>""",
-            f'<main><ul class="facts" aria-label="Main results">{shown}</ul>',
-            _section("protected", "What is protected", f"<p>{escape(protected)}</p>"),
-            _section("unit", "Unit of privacy", f"<p>{escape(unit)}</p>"),
-            _section(
-                "parameters",
-                "Privacy parameters",
-                f"<p>The claim: {escape(audit.claim_words)}. The chance of refuting a claim that "
-                f"holds is at most {audit.alpha:g}.</p>{source}{noise}",
-            ),
-            _section("trust", "Trust model", f"<p>{escape(trust)}</p>"),
-            _section(
-                "neighbours",
-                "Neighbours that were tried",
-                figure_table("", "neighbours", columns, rows),
-            ),
-            _section(
-                "implementation",
-                "Implementation",
-                f"<ul>{found}</ul>" if found else "<p>Nothing was found beside the value.</p>",
-            ),
-            _section(
-                "trusted",
-                "What was not examined",
-                f"<p>{escape(audit.not_examined[0].upper() + audit.not_examined[1:])}.</p>",
-            )
-            + "</main>",
+    ]
+    parameters = [
+        (
+            f"The claim: {audit.claim_words}. The chance of refuting a claim that holds is at most "
+            f"{audit.alpha:g}."
+        ),
+        f"Source of the claim: {audit.source}" if audit.source else "",
+        f"{audit.noise}." if audit.noise else "",
+    ]
+    unseen = f"{audit.not_examined[0].upper()}{audit.not_examined[1:]}."
+    columns = ("draws", "verdict", "excluded ε", "told apart by")
+    return page(
+        audit.subject,
+        audit.summary,
+        facts,
+        [
+            Section("What is protected", protected),
+            Section("Unit of privacy", unit),
+            Section("Privacy parameters", "\n\n".join(parameters)),
+            Section("Trust model", trust),
+            Section("Neighbours that were tried", "", [Table("neighbours", columns, rows)]),
+            Section("Implementation", "", [Items(found)])
+            if found
+            else Section("Implementation", "Nothing was found beside the value."),
+            Section("What was not examined", unseen),
         ],
+        name="audit of a claim",
+        about="A test of a stated privacy guarantee by draws on neighbouring data sets",
+        window=f"Audit of {audit.subject}",
+        answered=f"Repeat it: <code>{escape(audit.replay)}</code>. {audit.seconds:.0f} seconds.",
     )
-
-
-def _section(name: str, title: str, body: str) -> str:
-    return f'<section aria-labelledby="{name}"><h2 id="{name}">{escape(title)}</h2>{body}</section>'

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from reticent.attacks.candidates import is_attackable, is_posthoc, stated
 from reticent.audit.cases import (
     AuditCase,
     additive_case,
@@ -28,28 +29,25 @@ from reticent.audit.claims import Book, ClaimAudit, bet_on, results_of
 from reticent.audit.fitted_pairs import (
     Pair,
     certified_pairs,
-    code_pairs,
-    is_posthoc,
-    posthoc_pairs,
-    power_pairs,
-    printed_pairs,
+    likeliest_pairs,
+    near_pairs,
+    printed_response_pair,
+    printed_votes_pair,
+    protected_pairs,
 )
-from reticent.core.arrays import Array
 from reticent.core.checks import count, probability
-from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput
 from reticent.core.guarantees import Guarantee
 from reticent.mechanisms import (
     AdditiveMechanism,
     FiniteChannel,
-    GaussianMechanism,
     HopRelease,
     ProposeTestRelease,
-    SignedDistanceRelease,
 )
 from reticent.noise import AuditSampler
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.power.code_query import CodeQuery
+from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii
 from reticent.systems.power.query import PowerQuery, RowQuery
@@ -60,8 +58,6 @@ if TYPE_CHECKING:
 
     Query = PrivateQuery | CodeQuery | RowQuery | CertifiedQuery
 
-
-_WITH_DELTA = (GaussianMechanism, SignedDistanceRelease)
 
 _BATCH = 1024
 """Draws of a pair at once."""
@@ -84,7 +80,7 @@ def audit_fitted(
 
     Guarantee:
         If the mechanism is as private between the neighbours that were tried as
-        ``stated_guarantee`` says, it is refuted with probability at most ``alpha`` over the seed.
+        the bundle states, it is refuted with probability at most ``alpha`` over the seed.
         An audit gives no guarantee for neighbours that it did not try.
 
     Args:
@@ -114,7 +110,7 @@ def audit_fitted(
     sequence = np.random.SeedSequence(count(seed, name="seed", minimum=0))
     directions, words, coins = (np.random.default_rng(part) for part in sequence.spawn(3))
     sampler, start = AuditSampler(words), time.monotonic()
-    claim = stated_guarantee(query)
+    claim = stated(query)
     pairs, not_examined = _pairs(query, rows, directions)
     cases = [
         *(
@@ -125,8 +121,8 @@ def audit_fitted(
     ]
     if not cases:
         raise InvalidInput(
-            "data: no two of the rows are neighbours, and no worst pair of this mechanism is "
-            "known; give rows of which two are neighbours"
+            "data: no two that were tried are neighbours whose answers differ, and no worst pair "
+            "of this mechanism is known; give rows of which two are neighbours"
         )
     books = [
         Book(case.name, case.draw(sampler), case.test(alpha=alpha / len(cases))) for case in cases
@@ -159,7 +155,6 @@ def auditable_query(system: Any) -> Query:
     """
     # Late: all bring scikit-learn, which the audits of mechanisms do without.
     from reticent.published.research import PublishedSystem
-    from reticent.systems.power.row_encoder import RowEncoder
     from reticent.systems.private_knn.classifier import PrivateKNNClassifier
     from reticent.systems.releasing_system import ReleasingSystem
     from reticent.systems.votes.estimator import VoteEstimator
@@ -180,7 +175,7 @@ def auditable_query(system: Any) -> Query:
             "method on your records by reticent.audit.audit_records, or the mechanism, with the "
             "same blocks and total, by noisy_sums_case or stability_response_case"
         )
-    if not isinstance(system, ReleasingSystem | RowEncoder):
+    if not isinstance(system, ReleasingSystem):
         raise InvalidInput(
             "system: expected a fitted posthoc, certified or table estimator, got "
             f"{type(system).__name__}; no audit of it is known"
@@ -191,45 +186,23 @@ def auditable_query(system: Any) -> Query:
     raise InvalidInput(f"system: no audit of a {type(query).__name__} is known")
 
 
-def stated_guarantee(query: Query) -> Guarantee:
-    """Return what one answer may cost by the settings that the bundle states.
-
-    The guarantee that a mechanism computes of itself may be what is at fault.
-    """
-    from reticent.published.research import PublishedSystem
-
-    if isinstance(query, PublishedSystem):
-        return query.guarantee
-    if is_posthoc(query):
-        stated = query.requirement
-        return Guarantee(stated.epsilon, stated.delta, stated.adjacency)
-    if isinstance(query, CodeQuery):
-        return query.stated
-    stated_by = query.plan if isinstance(query, RowQuery) else query.choice
-    delta = stated_by.delta if isinstance(query.mechanism, _WITH_DELTA) else 0.0
-    return Guarantee(stated_by.epsilon, delta, query.adjacency)
-
-
-def _pairs(
-    query: Query, rows: Array | CodedRows, directions: np.random.Generator
-) -> tuple[list[Pair], str]:
+def _pairs(query: Query, rows: Any, random: np.random.Generator) -> tuple[list[Pair], str]:
     """Return the pairs around the rows, and what stays unexamined."""
     searched = "neighbours that were not tried: the search is no proof that there are no worse ones"
-    if is_posthoc(query):
-        assert not isinstance(rows, CodedRows)
-        return posthoc_pairs(query, rows, random=directions), searched
-    if isinstance(query, CodeQuery):
-        assert isinstance(rows, CodedRows)
-        return code_pairs(query, rows, random=directions), searched
-    if isinstance(query, RowQuery):
-        assert isinstance(rows, CodedRows)
-        return power_pairs(query, rows, random=directions), searched
-    assert not isinstance(rows, CodedRows)
     if isinstance(query, CertifiedQuery):
         return certified_pairs(query, rows), (
             "the certified distances: to examine them takes the training records and training again"
         )
-    return printed_pairs(query, rows, random=directions), searched
+    if isinstance(query, ProtectedQuery):
+        return protected_pairs(query, rows, random=random), searched
+    if isinstance(query, LikeliestQuery):
+        return likeliest_pairs(query, rows, random=random), searched
+    if is_attackable(query):
+        return near_pairs(query, rows, random=random), searched
+    # By name: the modules load what a client does without.
+    system: Any = query
+    votes = type(query).__name__ == "PublishedPrivateKNN"
+    return [printed_votes_pair(system) if votes else printed_response_pair(system)], searched
 
 
 def _known_cases(query: Query, claim: Guarantee) -> list[AuditCase]:

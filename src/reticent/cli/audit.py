@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +24,6 @@ from reticent.cli.options import (
     TrustedKey,
 )
 from reticent.core.errors import GuaranteeRefuted, InvalidInput
-from reticent.core.files import output_file
 
 if TYPE_CHECKING:
     from reticent.attacks.fitted import FittedAttack
@@ -39,8 +37,6 @@ attack_app = typer.Typer(
     no_args_is_help=True,
 )
 Alpha = Annotated[float, typer.Option(help="Chance of refuting a claim that holds.")]
-
-_PAGE_ROOM = 2**18
 
 
 @audit_app.callback()
@@ -83,13 +79,13 @@ def audit_bundle(
     """
     from reticent.audit.claim_page import claim_page
     from reticent.audit.fitted import audit_fitted, auditable_query
-    from reticent.cli.files import check_page
+    from reticent.cli.files import check_page, write_page
     from reticent.training.progress import bar
 
     check_page(page, overwrite=overwrite)
     system = open_bundle(bundle, trusted_key, embedder, research=research)
     auditable_query(system)  # before the rows are read
-    rows = read_inputs(input_, system, array=array, ignore=ignore_column)
+    rows = read_inputs(input_, system, array, ignore_column)
     with bar() as report:
         found = audit_fitted(
             system, rows.inputs, draws=draws, alpha=alpha, seed=_drawn(seed), report=report
@@ -100,7 +96,7 @@ def audit_bundle(
         "unit": "one input",
         "trust": "the answer is all that leaves; who computes it sees the input",
     }
-    _write(page, lambda: claim_page(found, **words), overwrite=overwrite)
+    write_page(page, lambda: claim_page(found, **words), overwrite=overwrite)
     if found.refuted:
         raise GuaranteeRefuted(f"bundle={str(bundle)!r}: {found.summary}")
 
@@ -215,7 +211,7 @@ def attack_bundle(
     from reticent.attacks.candidates import attackable_query
     from reticent.attacks.fitted import attack_fitted
     from reticent.attacks.page import attack_page
-    from reticent.cli.files import check_page, read_rows
+    from reticent.cli.files import check_page, read_rows, write_page
     from reticent.training.progress import bar
 
     check_page(page, overwrite=overwrite)
@@ -238,21 +234,13 @@ def attack_bundle(
         )
     _print_attack(found)
     tell_totals(system)
-    _write(page, lambda: attack_page(found), overwrite=overwrite)
+    write_page(page, lambda: attack_page(found), overwrite=overwrite)
     if found.exceeded:
         raise GuaranteeRefuted(f"bundle={str(bundle)!r}: {found.verdict}")
 
 
 def _drawn(seed: int | None) -> int:
     return secrets.randbelow(2**63) if seed is None else seed
-
-
-def _write(page: Path | None, text: Callable[[], str], *, overwrite: bool) -> None:
-    if page is None:
-        return
-    with output_file(page, size=_PAGE_ROOM, overwrite=overwrite) as put:
-        put(text().encode())
-    typer.echo(f"written to {page}")
 
 
 def _print_audit(found: ClaimAudit) -> None:

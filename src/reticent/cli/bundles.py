@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from reticent.cli.ledger import booking
 from reticent.cli.options import (
     ArrayName,
     BundleFolder,
@@ -37,8 +38,6 @@ from reticent.core.files import output_file
 if TYPE_CHECKING:
     from reticent.cli.files import Rows
     from reticent.core.releases import Release
-    from reticent.core.scopes import Scope
-    from reticent.ledger.ledger import Ledger
     from reticent.systems import PosthocEncoder, PowerEncoder
     from reticent.systems.certified.system import CertifiedSystem
     from reticent.systems.posthoc.system import PosthocSystem
@@ -111,6 +110,12 @@ def release(
     booked if a ledger is named. With --subject-column every row is charged to its own subject, all
     of them or none. Noise comes from the operating system and has no seed.
     """
+    import numpy as np
+    from joblib import parallel_config
+
+    from reticent.cli.files import ANSWERS, format_of, release_content, release_size
+    from reticent.core.signatures import check_signing_key
+
     sources = [input_, *(further or ())]
     in_parts = rows_per_part is not None or cluster is not None
     people = bool(principal or subject or subject_column is not None)
@@ -147,29 +152,38 @@ def release(
             overwrite and in_parts,
             "overwrite: parts are never replaced; choose a new folder, or go on without it",
         ),
+        (
+            research and (ledger is not None or people or signing_key is not None),
+            (
+                "research: nothing is booked and no receipt is written; expected without --ledger, "
+                "--principal, --subject, --subject-column and --signing-key"
+            ),
+        ),
+        (
+            research and (in_parts or jobs is not None),
+            "research: expected without --rows-per-part, --cluster and --jobs",
+        ),
     )
     system = _answering(bundle, trusted_key, embedder, research=research)
+    kind = "" if in_parts else format_of(output, ANSWERS)
     if research:
-        _refuse(
-            (
-                ledger is not None or people or signing_key is not None,
-                (
-                    "research: nothing is booked and no receipt is written; expected without "
-                    "--ledger, --principal, --subject, --subject-column and --signing-key"
-                ),
-            ),
-            (
-                in_parts or jobs is not None,
-                "research: expected without --rows-per-part, --cluster and --jobs",
-            ),
+        answers: Any = system.release(read_inputs(input_, system, array, ignore_column).inputs)
+        content = release_content(answers, kind)
+        with output_file(output, size=len(content), overwrite=overwrite) as put:
+            put(content)
+        typer.echo(
+            f"{len(answers.withheld)} answer(s), {int(answers.withheld.sum())} withheld; written "
+            f"to {output}"
         )
-        _release_for_research(system, input_, output, array, ignore_column, overwrite=overwrite)
+        tell_totals(system)
         return
     if signing_key is not None:
-        from reticent.core.signatures import check_signing_key
-
         check_signing_key(signing_key)
-    kind = "" if in_parts else _answers_format(output, signing_key)
+        if not in_parts and kind != "npz":
+            raise InvalidInput(
+                "signing_key: a signature has its place in an .npz file, or beside parts "
+                f"(--rows-per-part); got output={str(output)!r}"
+            )
     parts: dict[str, Any] = {
         "rows": rows_per_part,
         "format": format_ or "parquet",
@@ -177,29 +191,34 @@ def release(
         "subject_column": subject_column,
         "key": signing_key,
     }
-    with ExitStack() as stack:
-        book = scope = None
-        if ledger is not None:
-            from reticent.core.scopes import Scope
-            from reticent.ledger.ledger import Ledger
-
-            book = Ledger.open(ledger)
-            stack.callback(book.close)
-            scope = Scope(principal=principal, subject=subject, bundle=system.bundle_identity_)
+    with booking(ledger, principal, subject, system.bundle_identity_) as books:
         if cluster is not None:
-            folders = (bundle, trusted_key, signing_key)
-            _on_cluster(cluster, sources, output, folders, ledger, scope, parts)
+            places = {
+                "bundle": bundle.resolve(),
+                "trusted_key": None if trusted_key is None else trusted_key.resolve(),
+                "key": None if signing_key is None else signing_key.resolve(),
+                "ledger": _reachable(ledger),
+            }
+            _on_cluster(cluster, sources, output, {**parts, **places, "scope": books.get("scope")})
         elif in_parts:
-            stream = system.release_stream(input_, output, ledger=book, scope=scope, **parts)
-            _tell_parts(stream, output)
+            _tell_parts(system.release_stream(input_, output, **books, **parts), output)
         else:
-            found = read_inputs(
-                input_, system, array=array, ignore=ignore_column, beside=subject_column
+            found = read_inputs(input_, system, array, ignore_column, beside=subject_column)
+            inputs, subjects = found.inputs, found.names or ()
+            rows = len(inputs) if hasattr(inputs, "columns") else len(np.atleast_1d(inputs))
+            room = release_size(rows, _numbers_per_answer(system), kind)
+            check_jobs(jobs)
+            workers = nullcontext() if jobs is None else parallel_config(n_jobs=jobs)
+            if subjects:
+                books["scope"] = [replace(books["scope"], subject=name) for name in subjects]
+            with output_file(output, size=room, overwrite=overwrite) as put, workers:
+                answers = system.release(inputs, **books)
+                put(release_content(answers, kind, key=signing_key))
+            charged = f"; charged to {len(set(subjects))} subject(s)" if subjects else ""
+            typer.echo(
+                f"{answers.receipt.describe()}{charged}; {int(answers.withheld.sum())} withheld; "
+                f"written to {output}"
             )
-            _whole(
-                system, found, output, book, scope,
-                kind=kind, key=signing_key, overwrite=overwrite, jobs=jobs,
-            )  # fmt: skip
 
 
 def predict(
@@ -240,40 +259,6 @@ def predict(
     typer.echo(f"{len(found)} prediction(s); written to {output}")
 
 
-def _release_for_research(
-    system: Any,
-    input_: Path,
-    output: Path,
-    array: str | None,
-    ignore: list[str] | None,
-    *,
-    overwrite: bool,
-) -> None:
-    """Write the answers of an algorithm as printed, without a receipt."""
-    import io
-
-    import numpy as np
-
-    from reticent.cli.files import ANSWERS, format_of
-    from reticent.tables.batches import encoded_columns
-
-    kind = format_of(output, ANSWERS)
-    answers = system.release(read_inputs(input_, system, array=array, ignore=ignore).inputs)
-    if kind == "npz":
-        buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, values=answers.values, withheld=answers.withheld)
-        content = buffer.getvalue()
-    else:
-        content = encoded_columns(answers.to_columns(), kind)
-    with output_file(output, size=len(content), overwrite=overwrite) as put:
-        put(content)
-    typer.echo(
-        f"{len(answers.withheld)} answer(s), {int(answers.withheld.sum())} withheld; written to "
-        f"{output}"
-    )
-    tell_totals(system)
-
-
 def tell_totals(system: Any) -> None:
     """Print of an algorithm as printed what its paper states and what is sound, of others
     nothing.
@@ -289,31 +274,13 @@ def _refuse(*reasons: tuple[bool, str]) -> None:
         raise InvalidInput("; ".join(found))
 
 
-def _on_cluster(
-    cluster: str,
-    sources: list[Path],
-    output: Path,
-    folders: tuple[Path, Path | None, Path | None],
-    ledger: str | None,
-    scope: Scope | None,
-    parts: dict[str, Any],
-) -> None:
-    """Answer files on the workers of a cluster.
-
-    ``folders`` are the bundle, the trusted key and the signing key.
-    """
+def _on_cluster(cluster: str, sources: list[Path], output: Path, task: dict[str, Any]) -> None:
+    """Answer files on the workers of a cluster. ``task`` has the fields of a ``Task``."""
     from reticent.systems.cluster import Task, release_on_cluster
     from reticent.tables.batches import LARGEST_BATCH
 
-    bundle, trusted_key, key = folders
-    options = {
-        **parts,
-        "rows": parts["rows"] or LARGEST_BATCH,
-        "key": None if key is None else key.resolve(),
-        "trusted_key": None if trusted_key is None else trusted_key.resolve(),
-    }
     written, rows, withheld = release_on_cluster(
-        Task(bundle=bundle.resolve(), ledger=_reachable(ledger), scope=scope, **options),
+        Task(**{**task, "rows": task["rows"] or LARGEST_BATCH}),
         sources,
         output,
         cluster=cluster,
@@ -322,56 +289,6 @@ def _on_cluster(
     typer.echo(
         f"{rows} answer(s) in {written} part(s) of {len(sources)} file(s); {withheld} withheld; "
         f"in {output}"
-    )
-
-
-def _answers_format(output: Path, key: Path | None) -> str:
-    from reticent.cli.files import ANSWERS, format_of
-
-    kind = format_of(output, ANSWERS)
-    if key is not None and kind != "npz":
-        raise InvalidInput(
-            "signing_key: a signature has its place in an .npz file, or beside parts "
-            f"(--rows-per-part); got output={str(output)!r}"
-        )
-    return kind
-
-
-def _whole(
-    system: AnsweringSystem,
-    found: Rows,
-    output: Path,
-    book: Ledger | None,
-    scope: Scope | None,
-    *,
-    kind: str,
-    key: Path | None,
-    overwrite: bool,
-    jobs: int | None,
-) -> None:
-    """Write all answers at once, in one file."""
-    import numpy as np
-    from joblib import parallel_config
-
-    from reticent.cli.files import release_content, release_size
-
-    inputs = found.inputs
-    rows = len(inputs) if hasattr(inputs, "columns") else len(np.atleast_1d(inputs))
-    room = release_size(rows, _numbers_per_answer(system), kind)
-    check_jobs(jobs)
-    workers = nullcontext() if jobs is None else parallel_config(n_jobs=jobs)
-    with output_file(output, size=room, overwrite=overwrite) as put, workers:
-        if book is None or scope is None:
-            answers = system.release(inputs)
-        else:
-            whole = scope
-            each = [replace(whole, subject=name) for name in found.names or ()]
-            answers = system.release(inputs, ledger=book, scope=each or whole)
-        put(release_content(answers, kind, key=key))
-    charged = "" if found.names is None else f"; charged to {len(set(found.names))} subject(s)"
-    typer.echo(
-        f"{answers.receipt.describe()}{charged}; {int(answers.withheld.sum())} withheld; "
-        f"written to {output}"
     )
 
 
@@ -426,7 +343,7 @@ def certify(
     positive(radius, name="radius")
     kind = "" if output is None else format_of(output, ANSWERS)
     system, bound, proposal = _with_local_bounds(bundle, trusted_key, embedder, research=research)
-    points = system.embed(read_inputs(input_, system, array=array, ignore=ignore_column).inputs)
+    points = system.embed(read_inputs(input_, system, array, ignore_column).inputs)
     if output is None:
         bounds = bound.bound(points, radius)
     else:
@@ -614,9 +531,9 @@ def _with_local_bounds(
 def read_inputs(
     path: Path,
     system: System,
+    array: str | None,
+    ignore: Sequence[str] | None,
     *,
-    array: str | None = None,
-    ignore: Sequence[str] | None = None,
     beside: str | None = None,
 ) -> Rows:
     """Return the rows of a file as ``system`` takes them. The arguments go to ``read_rows``."""

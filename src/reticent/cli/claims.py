@@ -136,7 +136,7 @@ def function(
     )
     from reticent.audit.claims import claim as audit_claim
     from reticent.audit.subjects import named_object
-    from reticent.cli.files import check_page
+    from reticent.cli.files import check_page, write_page
     from reticent.core.files import check_replaceable
     from reticent.core.signatures import check_signing_key
     from reticent.core.strict_json import strict_dumps
@@ -187,11 +187,12 @@ def function(
         content = strict_dumps(values) if key is None else signed_report(values, key)
         with output_file(output, size=_ROOM, overwrite=overwrite) as put:
             put(content)
-    if page is not None:
-        with output_file(page, size=_ROOM, overwrite=overwrite) as put:
-            text = claim_page(found, **words)
-            put(text.encode() if key is None else signed_page(text, key))
-        typer.echo(f"written to {page}")
+
+    def shown() -> str | bytes:
+        text = claim_page(found, **words)
+        return text if key is None else signed_page(text, key)
+
+    write_page(page, shown, overwrite=overwrite)
     if found.refuted:
         raise GuaranteeRefuted(f"subject={found.subject!r}: claims {found.claim_words}; refuted")
 

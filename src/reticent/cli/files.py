@@ -6,17 +6,18 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import typer
 
 from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput
-from reticent.core.files import check_replaceable, read_regular
+from reticent.core.files import check_replaceable, output_file, read_regular
 from reticent.core.releases import Release
 from reticent.core.signatures import receipt_content, sign_receipt
 from reticent.tables.batches import (
@@ -42,6 +43,7 @@ _NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
 _DAMAGED = "damaged, cut short, or holding Python objects; write it again"
 _LARGEST_RELEASE = 2**33
 _LARGEST_RECEIPT = 1_000_000
+_PAGE_ROOM = 2**22
 _ROOM_FOR_THE_REST = 16384
 """Most bytes that receipt and zip headers take."""
 
@@ -319,6 +321,19 @@ def check_page(page: Path | None, *, overwrite: bool) -> None:
         check_replaceable(page, overwrite=overwrite)
 
 
+def write_page(
+    page: Path | None, content: Callable[[], str | bytes], *, overwrite: bool, quiet: bool = False
+) -> None:
+    """Write a page if one is asked for, and say where unless ``quiet``."""
+    if page is None:
+        return
+    with output_file(page, size=_PAGE_ROOM, overwrite=overwrite) as put:
+        made = content()
+        put(made if isinstance(made, bytes) else made.encode())
+    if not quiet:
+        typer.echo(f"written to {page}")
+
+
 def column_content(name: str, values: AnyArray, kind: str) -> bytes:
     """Return one column as the bytes of a file, with the ``kind`` of ``release_content``."""
     if kind in FORMATS:
@@ -333,11 +348,12 @@ def release_size(rows: int, outputs: int, kind: str) -> int:
     return (rows * (8 * outputs + 1) + _ROOM_FOR_THE_REST) * (4 if kind in FORMATS else 1)
 
 
-def release_content(release: Release, kind: str, *, key: Path | None = None) -> bytes:
+def release_content(release: Any, kind: str, *, key: Path | None = None) -> bytes:
     """Return released values as the bytes of a file.
 
     Args:
-        release: the answers.
+        release: the answers, a ``Release`` or what an algorithm as printed answers, which has no
+            receipt.
         kind: one of ``FORMATS`` for a table, or "npz" for ``values``, ``withheld``, ``receipt``
             (JSON text) and, with a private key, the receipt's ``signature``.
         key: the private key, for "npz".
@@ -352,7 +368,9 @@ def release_content(release: Release, kind: str, *, key: Path | None = None) -> 
     if values.dtype == object:  # labels in the user's own words, None where withheld
         values = np.array(["" if value is None else str(value) for value in values])
     buffer = io.BytesIO()
-    texts = {"receipt": receipt_content(release.receipt)}
+    texts = {}
+    if isinstance(release, Release):
+        texts["receipt"] = receipt_content(release.receipt)
     if key is not None:
         texts["signature"] = sign_receipt(release.receipt, key=key)
     arrays = {name: np.frombuffer(text, dtype=np.uint8) for name, text in texts.items()}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from reticent.cli.ledger import booking
 from reticent.cli.options import (
     IgnoreColumns,
     Json,
@@ -43,28 +43,19 @@ def fit(
     """
     from reticent.cli.fit_config import FitConfig, fitting
     from reticent.core.files import check_folder_replaceable
-    from reticent.core.scopes import Scope
-    from reticent.ledger.ledger import Ledger
     from reticent.release.bundle import MARKER
 
     wanted = FitConfig.read(config)
     target = wanted.place(wanted.bundle)
     check_folder_replaceable(target, marker=MARKER, overwrite=overwrite)
     system, data = fitting(wanted)
+    if ledger is not None and "ledger" not in inspect.signature(system.fit).parameters:
+        raise InvalidInput(
+            f"ledger: fit of a {type(system).__name__} costs nothing; its answers are booked by "
+            "reticent release"
+        )
     labels = () if data.labels is None else (data.labels,)
-    if ledger is None and (principal or subject):
-        raise InvalidInput("principal, subject: expected together with --ledger")
-    with ExitStack() as stack:
-        books = {}
-        if ledger is not None:
-            if "ledger" not in inspect.signature(system.fit).parameters:
-                raise InvalidInput(
-                    f"ledger: fit of a {type(system).__name__} costs nothing; its answers are "
-                    "booked by reticent release"
-                )
-            book = Ledger.open(ledger)
-            stack.callback(book.close)
-            books = {"ledger": book, "scope": Scope(principal=principal, subject=subject)}
+    with booking(ledger, principal, subject) as books:
         system.fit(data.inputs, *labels, **data.further, **books)
     written = system.save(target, overwrite=overwrite)
     typer.echo(system.card().to_markdown())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -133,9 +134,9 @@ def serve_shuffler(
     The round closes when all enrolled devices have reported, or at its end. Without enough reports
     it is void, and nothing is forwarded.
     """
-    from reticent.service.fleet import ShufflerServing, run_shuffler
+    from reticent.service.fleet import ShufflerServing, run_round
 
-    run_shuffler(
+    run_round(
         ShufflerServing(
             round=round_file,
             home=home,
@@ -307,12 +308,9 @@ def grant(
     from reticent.ledger import Ledger
 
     round_ = Round.read(round_file, trusted_key=trusted_key)
-    book = Ledger.create(ledger)
-    try:
+    with closing(Ledger.create(ledger)) as book:
         total = Guarantee(epsilon, delta, round_.guarantee.adjacency)
         typer.echo(book.grant(scope_of(round_), total).describe())
-    finally:
-        book.close()
 
 
 @aggregate_app.command(name="serve")
@@ -328,9 +326,9 @@ def serve_aggregator(
     behind_proxy: BehindProxy = False,
 ) -> None:
     """Take what the shuffler of one round forwards over HTTP, charge the campaign, and count it."""
-    from reticent.service.fleet import AggregatorServing, run_aggregator
+    from reticent.service.fleet import AggregatorServing, run_round
 
-    run_aggregator(
+    run_round(
         AggregatorServing(
             round=round_file,
             bundle=bundle,

@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -80,16 +80,14 @@ def init(
     from reticent.ledger import Ledger
 
     _check_required(require, require_nothing)
-    book = Ledger.create(ledger, required=() if require_nothing else tuple(require or ("subject",)))
-    try:
+    required = () if require_nothing else tuple(require or ("subject",))
+    with closing(Ledger.create(ledger, required=required)) as book:
         report = book.report()
         typer.echo(
             f"ledger {report.ledger} at {book.store.name}: {report.entries} entries, "
             f"{len(report.budgets)} budgets"
         )
         typer.echo(f"{report.policy.describe()}; its anchor is kept at {book.anchor_file().path}")
-    finally:
-        book.close()
 
 
 @ledger_app.command()
@@ -260,18 +258,11 @@ def verify(
     The exit status is 17 if something does not match.
     """
     from reticent.cli.files import read_receipt
-    from reticent.ledger import Ledger
-    from reticent.ledger.store import Store
 
     receipts = [read_receipt(path, name="receipt") for path in receipt or ()]
-    store = Store(ledger)
-    try:
-        store.check()
-        # Not opened as for a request: this command has to report a ledger that is older than its
-        # anchor.
-        found = Ledger(store).verify(anchor=anchor, receipts=receipts)
-    finally:
-        store.close()
+    # Not opened as for a request: a ledger that is older than its anchor has to be reported.
+    with _unchecked(ledger) as book:
+        found = book.verify(anchor=anchor, receipts=receipts)
     if not found.ok:
         for problem in found.problems:
             typer.echo(problem, err=True)
@@ -353,11 +344,8 @@ def restore(
     from reticent.ledger.backups import restore as put_back
     from reticent.ledger.store import Store
 
-    store = Store(ledger)
-    try:
+    with closing(Store(ledger)) as store:
         done = put_back(store, source, charge_lost=charge_lost)
-    finally:
-        store.close()
     aside = f"; what stood there is at {done.aside}" if done.aside is not None else ""
     lost = f"; {done.lost} entries are lost, {_charged(done.charged)}" if done.lost else ""
     typer.echo(f"restored to anchor {done.anchor}{lost}{aside}")
@@ -374,12 +362,9 @@ def accept_rollback(ledger: LedgerUrl, charge_lost: ChargeLost = None) -> None:
             "charge_lost: expected --charge-lost or --forget-lost; what is lost is not decided "
             "by default"
         )
-    book = _unchecked(ledger)
-    try:
+    with _unchecked(ledger) as book:
         charged = book.accept_rollback(charge=charge_lost)
         typer.echo(f"accepted; {_charged(charged)}; anchor {book.anchor().text}")
-    finally:
-        book.close()
 
 
 @ledger_app.command()
@@ -390,11 +375,8 @@ def adopt(ledger: LedgerUrl) -> None:
     Compare it first with an anchor or receipts that were kept elsewhere:
     `reticent ledger verify --anchor`, `--receipt`.
     """
-    book = _unchecked(ledger)
-    try:
+    with _unchecked(ledger) as book:
         typer.echo(f"adopted; anchor {book.adopt().text}, kept at {book.anchor_file().path}")
-    finally:
-        book.close()
 
 
 @contextmanager
@@ -402,11 +384,26 @@ def opened(url: str) -> Iterator[Ledger]:
     """Open the ledger at ``url``, and close it afterwards."""
     from reticent.ledger import Ledger
 
-    book = Ledger.open(url)
-    try:
+    with closing(Ledger.open(url)) as book:
         yield book
-    finally:
-        book.close()
+
+
+@contextmanager
+def booking(
+    url: str | None, principal: str, subject: str, bundle: str = ""
+) -> Iterator[dict[str, Any]]:
+    """Open a ledger for a release, and yield its arguments ``ledger`` and ``scope``, or none.
+
+    Raises:
+        InvalidInput: a client or subject, and no ledger.
+    """
+    if url is None:
+        if principal or subject:
+            raise InvalidInput("principal, subject: expected together with --ledger")
+        yield {}
+        return
+    with opened(url) as book:
+        yield {"ledger": book, "scope": _scope(principal, subject, bundle)}
 
 
 def _scope(principal: str, subject: str, bundle: str) -> Scope:
@@ -534,11 +531,12 @@ def _charged(units: tuple[int, int]) -> str:
     )
 
 
-def _unchecked(url: str) -> Ledger:
-    """Return a ledger that may be older than its anchor."""
+@contextmanager
+def _unchecked(url: str) -> Iterator[Ledger]:
+    """Open a ledger that may be older than its anchor, and close it afterwards."""
     from reticent.ledger import Ledger
     from reticent.ledger.store import Store
 
-    store = Store(url)
-    store.check()
-    return Ledger(store)
+    with closing(Store(url)) as store:
+        store.check()
+        yield Ledger(store)

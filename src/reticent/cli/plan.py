@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from contextlib import closing
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from reticent.cli.ledger import booking, opened
 from reticent.cli.neighbours import guarantee_for, record_adjacency, statement
 from reticent.cli.options import (
     ArrayName,
@@ -100,6 +100,7 @@ def plan(
     from reticent.cli.fit_config import schema_of_table
     from reticent.core.files import check_folder_replaceable
     from reticent.core.scopes import Scope
+    from reticent.planning.fitting import fit_plan
     from reticent.planning.planner import plan as find_plan
     from reticent.release.bundle import MARKER
     from reticent.tables.schema import TabularSchema
@@ -138,9 +139,10 @@ def plan(
     listed = [word.strip() for word in classes.split(",") if word.strip()] or None
     if y is not None and listed is not None:
         raise InvalidInput("classes: expected only for rows without labels")
+    public = found.numbers() if known is None else found.inputs
     with bar() as report:
         outcome = find_plan(
-            found.numbers() if known is None else found.inputs,
+            public,
             y,
             n_private=private,
             epsilon=epsilon,
@@ -162,64 +164,16 @@ def plan(
     if fit is None or bundle is None:
         return
     records, private_labels = read_labelled(fit, name="fit", **reading)
-    _fit(
-        outcome,
-        records.inputs if known is not None else records.numbers(),
-        private_labels,
-        {"public_X": found.inputs if known is not None else found.numbers(), "public_y": y},
-        bundle,
-        (ledger, principal, subject),
-        overwrite=overwrite,
-        as_json=as_json,
-    )
-
-
-def _check_budget(url: str, scope: Scope, wanted: Guarantee) -> None:
-    """Raise, before a plan that would be for nothing, if no budget is of the fit's kind."""
-    from reticent.accounting.events import PrivacyEvent
-    from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees
-    from reticent.ledger.ledger import Ledger
-
-    with closing(Ledger.open(url)) as book:
-        try:
-            book.preview(scope, PrivacyEvent("plan", wanted), answers=1)
-        except (BudgetExceeded, IncompatibleGuarantees):
-            typer.echo(
-                f"the fit needs a budget: reticent ledger grant --subject {quote(scope.subject)} "
-                f"--neighbours {quote(statement(wanted))} --epsilon {wanted.epsilon:g} "
-                f"--delta {wanted.delta:g}",
-                err=True,
-            )
-            raise
-
-
-def _fit(
-    outcome: Plan,
-    records: Any,
-    y: Any,
-    public: dict[str, Any],
-    bundle: Path,
-    books: tuple[str | None, str, str],
-    *,
-    overwrite: bool,
-    as_json: bool,
-) -> None:
-    """Fit the winner, book its cost and write its bundle."""
-    from contextlib import ExitStack
-
-    from reticent.core.scopes import Scope
-    from reticent.ledger.ledger import Ledger
-    from reticent.planning.fitting import fit_plan
-
-    url, principal, subject = books
-    with ExitStack() as stack:
-        book = scope = None
-        if url is not None:
-            book = Ledger.open(url)
-            stack.callback(book.close)
-            scope = Scope(principal=principal, subject=subject)
+    assert private_labels is not None  # --fit needs --target
+    with booking(ledger, principal, subject) as books:
         fitted = fit_plan(
-            outcome, records, y, **public, data_set=subject or None, ledger=book, scope=scope
+            outcome,
+            records.numbers() if known is None else records.inputs,
+            private_labels,
+            public_X=public,
+            public_y=y,
+            data_set=subject or None,
+            **books,
         )
         fitted.estimator.save(bundle, overwrite=overwrite)
     typer.echo(fitted.estimator.card().to_markdown(), err=as_json)
@@ -232,6 +186,24 @@ def _fit(
             err=as_json,
         )
     typer.echo(f"written to {bundle}", err=as_json)
+
+
+def _check_budget(url: str, scope: Scope, wanted: Guarantee) -> None:
+    """Raise, before a plan that would be for nothing, if no budget is of the fit's kind."""
+    from reticent.accounting.events import PrivacyEvent
+    from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees
+
+    with opened(url) as book:
+        try:
+            book.preview(scope, PrivacyEvent("plan", wanted), answers=1)
+        except (BudgetExceeded, IncompatibleGuarantees):
+            typer.echo(
+                f"the fit needs a budget: reticent ledger grant --subject {quote(scope.subject)} "
+                f"--neighbours {quote(statement(wanted))} --epsilon {wanted.epsilon:g} "
+                f"--delta {wanted.delta:g}",
+                err=True,
+            )
+            raise
 
 
 def plan_inputs(

@@ -22,14 +22,12 @@ from reticent.cli.options import (
     TrustedKey,
 )
 from reticent.core.errors import InvalidInput
-from reticent.core.files import output_file
 from reticent.core.norms import Norm
 
 if TYPE_CHECKING:
     from reticent.core.arrays import Array
     from reticent.radius.survey import RadiusSurvey
 
-_PAGE_ROOM = 2**22
 _PICTURES = 6
 _NEIGHBOURS = 4
 
@@ -79,7 +77,7 @@ def radius(
     rows. Nothing is released and no budget is charged. With --research the default epsilon is what
     a sound account gives, and not what the paper states.
     """
-    from reticent.cli.files import check_page, read_rows
+    from reticent.cli.files import check_page, read_rows, write_page
     from reticent.core.extras import require
     from reticent.radius import survey_radius
     from reticent.radius.page import radius_page
@@ -112,16 +110,17 @@ def radius(
         pairs=pairs,
         seed=seed,
     )
-    if page is not None:
-        pictures = None if system is None else _pictures(system, points, survey, seed)
-        with output_file(page, size=_PAGE_ROOM, overwrite=overwrite) as put:
-            put(radius_page(survey, pictures).encode())
     if as_json:
         typer.echo(json.dumps(asdict(survey), indent=2))
-        return
-    _print(survey)
-    if page is not None:
-        typer.echo(f"written to {page}")
+    else:
+        _print(survey)
+
+    def content() -> str:
+        return radius_page(
+            survey, None if system is None else _pictures(system, points, survey, seed)
+        )
+
+    write_page(page, content, overwrite=overwrite, quiet=as_json)
 
 
 def _stated(system: Any, folder: Path | None, *, research: bool) -> dict[str, Any]:

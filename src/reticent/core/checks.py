@@ -60,9 +60,9 @@ def finite_array(
         )
     if array.size == 0 and not allow_empty:
         raise InvalidInput(f"{name}: expected at least one value, got shape={array.shape}")
-    finite = np.isfinite(array)
-    if not finite.all():
-        bad = ~finite
+    with np.errstate(all="ignore"):
+        total = array.sum()  # finite only if all are, and makes no array of their size
+    if not np.isfinite(total) and (bad := ~np.isfinite(array)).any():
         kind = "NaN" if np.isnan(array).any() else "infinity"
         raise InvalidInput(
             f"{name}: contains {kind} ({int(bad.sum())} of {array.size} values are not finite)"

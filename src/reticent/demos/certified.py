@@ -18,9 +18,10 @@ from reticent.core.arrays import Array, Integers
 from reticent.core.checks import positive
 from reticent.core.guarantees import AddRemove
 from reticent.datasets import load_adult_sample
-from reticent.demos.page import Chart, Demonstration, Fact, Section, comparison, line, npy
+from reticent.demos.page import Demonstration, comparison, line, npy
 from reticent.mechanisms import StabilityResponse
 from reticent.pages.line_chart import Level
+from reticent.pages.page import Chart, Fact, Section
 from reticent.release.fits import not_counted
 from reticent.systems import CertifiedClassifier, ClippedDescent
 from reticent.systems.votes.linear_vote import LinearVoteClassifier

@@ -28,7 +28,7 @@ from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.scopes import Scope
 from reticent.core.signatures import opening_key, signing_key, write_key_pair
 from reticent.datasets import load_adult_sample
-from reticent.demos.page import Demonstration, Fact, Section, Table
+from reticent.demos.page import Demonstration
 from reticent.fleet import Counted, Round, ServerModel
 from reticent.fleet.aggregator import counted, scope_of
 from reticent.fleet.estimates import Shares
@@ -36,6 +36,7 @@ from reticent.fleet.sealing import enrolled
 from reticent.fleet.shuffler import SEALING, SIGNING
 from reticent.ledger import Ledger
 from reticent.ledger.chain import ANCHOR_VARIABLE
+from reticent.pages.page import Fact, Section, Table
 from reticent.release.bundle import sign_bundle
 from reticent.systems.power.code_encoder import CodeEncoder
 from reticent.tables.attributes import Categorical

@@ -18,7 +18,8 @@ from reticent.core.errors import InvalidInput
 from reticent.core.norms import Norm
 from reticent.core.releases import Release
 from reticent.datasets import Dataset
-from reticent.demos.page import Demonstration, Fact, Pictures, Section, comparison, npy
+from reticent.demos.page import Demonstration, comparison, npy
+from reticent.pages.page import Fact, Pictures, Section
 from reticent.radius.distances import row_distances
 from reticent.systems import (
     Calibration,

@@ -18,8 +18,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from reticent.core.arrays import Array
 from reticent.datasets.adult import load_adult_sample
 from reticent.datasets.table import Table
-from reticent.demos.page import Demonstration, Fact, comparison
+from reticent.demos.page import Demonstration, comparison
 from reticent.noise import SeededSampler
+from reticent.pages.page import Fact
 from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.servers import train_server

@@ -10,7 +10,8 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from reticent.core.guarantees import Guarantee
 from reticent.datasets import Dataset
-from reticent.demos.page import Demonstration, Fact, Pictures, Section, comparison
+from reticent.demos.page import Demonstration, comparison
+from reticent.pages.page import Fact, Pictures, Section
 from reticent.release.fits import not_counted
 from reticent.systems import PublicStartClassifier
 from reticent.systems.features import Features

@@ -20,7 +20,7 @@ from reticent.accounting.events import PrivacyEvent
 from reticent.core.checks import count
 from reticent.core.errors import BudgetExceeded, IncompatibleGuarantees, InvalidInput
 from reticent.core.scopes import PARTS, Policy, Scope
-from reticent.ledger.chain import Entry, Line, Page, append
+from reticent.ledger.chain import Entry, Line, Page, append, digest_at
 from reticent.ledger.charges import (
     Budget,
     Charge,
@@ -457,11 +457,20 @@ def post_commits(page: Page, bookings: Sequence[Booking], *, receipt: str) -> No
         receipt: text that identifies the receipt.
 
     Raises:
-        InvalidInput: a booking is tied to another receipt.
+        InvalidInput: a booking is tied to another receipt, or is no longer in the ledger.
     """
     ends = bookings[0].entry.seq, bookings[-1].entry.seq
     # A commit comes behind its reservation: where that is the last entry, there is none yet.
-    done = dict(_RECEIPTS.rows(page.connection, *ends)) if page.tip.seq > ends[1] else {}
+    last = page.tip.digest
+    done: dict[int, str] = {}
+    if page.tip.seq > ends[1]:
+        last = digest_at(page.connection, ends[1])
+        done = dict(_RECEIPTS.rows(page.connection, *ends))
+    if last != bookings[-1].digest:
+        raise InvalidInput(
+            f"reservation of entry {ends[1]} is not in this ledger, which has gone back in time "
+            "since; reserve again"
+        )
     other = sorted(seq for seq, found in done.items() if found != receipt)
     if other:
         raise InvalidInput(

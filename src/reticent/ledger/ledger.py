@@ -15,7 +15,16 @@ from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Policy, Scope
 from reticent.ledger import grants
-from reticent.ledger.chain import Anchor, AnchorFile, Page, Tip, digest_at, read_end, read_tip
+from reticent.ledger.chain import (
+    Anchor,
+    AnchorFile,
+    Page,
+    Tip,
+    digest_at,
+    read_end,
+    read_tip,
+    touch,
+)
 from reticent.ledger.charges import (
     Budget,
     Charge,
@@ -347,8 +356,9 @@ class Ledger:
 
         Args:
             works: works, done in their order.
-            keep: whether the anchor is moved behind them. Turn it off only where none of them
-                charges, as ``Reservation.commit`` does.
+            keep: whether what they wrote survives a power cut, and the anchor is moved behind it.
+                Turn it off only where nothing that depends on them leaves before a later
+                transaction that keeps it.
 
         Raises:
             LedgerUnavailable: the ledger could not be written, or is older than its anchor. None of
@@ -371,7 +381,7 @@ class Ledger:
                     done.append(error)
             return done
 
-        return self._post(all_of_them, keep=keep)
+        return self._post(all_of_them, keep=keep, durable=keep)
 
     def preview(
         self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0
@@ -595,12 +605,20 @@ class Ledger:
         # The anchor stays at the charge: a copy that lost nothing but commits gives no budget back.
         self._post(lambda page: post_commits(page, bookings, receipt=receipt), keep=False)
 
-    def _post(self, work: Callable[[Page], T], *, check: bool = True, keep: bool = True) -> T:
-        """Return the result of ``work``, once what it posted is durable here.
+    def _post(
+        self,
+        work: Callable[[Page], T],
+        *,
+        check: bool = True,
+        keep: bool = True,
+        durable: bool = True,
+    ) -> T:
+        """Return the result of ``work``, once what it posted is written.
 
-        Unless ``keep`` is off, it is then known outside the database too.
+        Unless ``durable`` is off, it then survives a power cut. Unless ``keep`` is off, it is then
+        known outside the database too, with all that stood there before.
         """
-        result, tip = self.store.retried(lambda: self._transaction(work, check))
+        result, tip = self.store.retried(lambda: self._transaction(work, check, keep, durable))
         if keep:
             anchor = tip.anchor
             standing = self.store.anchor_of(tip.ledger).raise_to(anchor)
@@ -613,8 +631,10 @@ class Ledger:
                         raise self._older(tip, standing)
         return result
 
-    def _transaction(self, work: Callable[[Page], T], check: bool) -> tuple[T, Tip]:
-        with self.store.write() as connection:
+    def _transaction(
+        self, work: Callable[[Page], T], check: bool, keep: bool, durable: bool
+    ) -> tuple[T, Tip]:
+        with self.store.write(durable=durable) as connection:
             name, standing = self._name, None
             if name:
                 standing = self.store.anchor_of(name).read(to_write=True)
@@ -636,6 +656,8 @@ class Ledger:
             result = work(page)
             if page.tip is not tip:
                 page.write()
+            elif keep and standing is not None and standing.seq < tip.seq:
+                touch(connection)  # the anchor must name no entry that a power cut would take
             return result, page.tip
 
     def _unknown(self, tip: Tip) -> LedgerUnavailable:

@@ -13,7 +13,6 @@ from reticent.mechanisms.noisy_screening import NoisyScreening
 from reticent.mechanisms.noisy_sums import NoisySums, SumBlock, SumSession
 from reticent.mechanisms.propose_test_release import ProposeTestRelease, optimal_test
 from reticent.mechanisms.signed_distance import SignedDistanceRelease
-from reticent.mechanisms.softmax_release import SoftmaxRelease
 from reticent.mechanisms.stability_release import StabilityRelease
 from reticent.mechanisms.stability_response import StabilityResponse
 
@@ -32,7 +31,6 @@ __all__ = [
     "NoisySums",
     "ProposeTestRelease",
     "SignedDistanceRelease",
-    "SoftmaxRelease",
     "StabilityRelease",
     "StabilityResponse",
     "SumBlock",

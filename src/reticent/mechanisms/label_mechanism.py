@@ -27,38 +27,6 @@ two neighbours, by 2.5.
 _FURTHEST = 2.0**50
 
 
-def gaps_to_top(logits: npt.ArrayLike, *, classes: int, grid: Grid) -> Integers:
-    """Return whole steps from each row's largest logit down to each of its logits, at most 2**50.
-
-    Only differences of logits are bounded between neighbours. All logits together may move by any
-    amount. So they are subtracted *before* rounding: a clip of single logits to the grid's ends
-    would not keep their differences. The cap on gaps does: raising every logit to at least top - C
-    is monotone and commutes with moving all logits together, so it never widens the range of a
-    change. Below the cap the rounding of the subtraction is under 1/8 of a step.
-
-    Args:
-        logits: shape (n, classes), finite.
-        classes: number of columns.
-        grid: the public grid.
-
-    Returns:
-        Shape (n, classes), int64, 0 at the top.
-
-    Raises:
-        InvalidInput: wrong shape, NaN or infinity. Values are never shown.
-
-    Example:
-        >>> gaps_to_top([[1e9 + 3.0, 1e9]], classes=2, grid=Grid(0)).tolist()
-        [[0, 3]]
-    """
-    array = finite_array(logits, name="logits", ndim=2, columns=classes, allow_empty=True)
-    with np.errstate(over="ignore"):  # an overflow is a gap far beyond the cap
-        steps = np.rint(
-            np.ldexp(array.max(axis=1, keepdims=True, initial=-np.inf) - array, -grid.exponent)
-        )
-    return np.asarray(np.minimum(steps, _FURTHEST).astype(np.int64))
-
-
 @dataclass(frozen=True, kw_only=True)
 class LabelMechanism(Mechanism, ABC):
     """One label per row of logits, (epsilon, 0)-private if differences of logits have a bounded
@@ -86,7 +54,6 @@ class LabelMechanism(Mechanism, ABC):
         reticent.mechanisms.StabilityRelease: best for two classes, and for labels far ahead.
         reticent.mechanisms.NoisyMaxRelease: best where several labels are close and others far
             behind.
-        reticent.mechanisms.SoftmaxRelease: smooth in the logits.
     """
 
     classes: int
@@ -118,18 +85,13 @@ class LabelMechanism(Mechanism, ABC):
         return Grid.finer_than(self.sensitivity)
 
     @cached_property
-    def steps_sensitivity(self) -> float:
-        """Bound on the change of a difference of two gaps between neighbours, in grid steps,
-        rounded up.
+    def whole_sensitivity(self) -> int:
+        """Bound on the change of a difference of two gaps between neighbours, in whole grid
+        steps.
         """
         # A difference of two logits has two evaluation errors at either neighbour.
         exact = (self.sensitivity + 4.0 * self.evaluation_error) / self.grid.step + ROUNDING_STEPS
-        return exact * (1.0 + 2.0**-48)
-
-    @cached_property
-    def whole_sensitivity(self) -> int:
-        """``steps_sensitivity`` rounded up to whole steps."""
-        return int(np.ceil(self.steps_sensitivity))
+        return int(np.ceil(exact * (1.0 + 2.0**-48)))
 
     @abstractmethod
     def probabilities(self, logits: npt.ArrayLike) -> Array:
@@ -159,5 +121,27 @@ class LabelMechanism(Mechanism, ABC):
             InvalidInput: wrong shape, NaN or infinity. Values are never shown.
         """
 
-    def _gaps(self, logits: npt.ArrayLike) -> Integers:
-        return gaps_to_top(logits, classes=self.classes, grid=self.grid)
+    def gaps(self, logits: npt.ArrayLike) -> Integers:
+        """Return whole steps from each row's largest logit down to each of its logits, at most
+        2**50. Private.
+
+        Only differences of logits are bounded between neighbours. All logits together may move by
+        any amount. So they are subtracted *before* rounding: a clip of single logits to the grid's
+        ends would not keep their differences. The cap on gaps does: raising every logit to at least
+        top - C is monotone and commutes with moving all logits together, so it never widens the
+        range of a change. Below the cap the rounding of the subtraction is under 1/8 of a step.
+
+        Args:
+            logits: shape (n, classes), finite.
+
+        Returns:
+            Shape (n, classes), int64, 0 at the top.
+
+        Raises:
+            InvalidInput: wrong shape, NaN or infinity. Values are never shown.
+        """
+        array = finite_array(logits, name="logits", ndim=2, columns=self.classes, allow_empty=True)
+        with np.errstate(over="ignore"):  # an overflow is a gap far beyond the cap
+            away = array.max(axis=1, keepdims=True, initial=-np.inf) - array
+            steps = np.rint(np.ldexp(away, -self.grid.exponent))
+        return np.asarray(np.minimum(steps, _FURTHEST).astype(np.int64))

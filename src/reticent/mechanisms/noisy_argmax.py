@@ -71,7 +71,7 @@ class NoisyArgmax(Mechanism):
           computer vision", doi:10.1109/CVPR42600.2020.01187, algorithm 1.
         - Papernot et al. (2018), "Scalable private learning with PATE", arXiv:1802.08908 (noisy
           argmax of votes).
-        - The cost of the winner alone: docs/private-knn-accounting.md, theorem 3.
+        - The cost of the winner alone: docs/private-knn-accounting.md, theorem 2.
 
     See Also:
         reticent.mechanisms.NoisyScreening: a choice beforehand of the queries that are worth a

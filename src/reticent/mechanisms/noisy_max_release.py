@@ -38,8 +38,7 @@ class NoisyMaxRelease(LabelMechanism):
     (One-sided noise with bounded *differences* costs epsilon, not 2 epsilon.)
 
     *Use.* With two classes this is stability release, the best there is. With more it spends no
-    probability on labels that are far behind, unlike stability release, and it keeps the steps that
-    softmax release lacks.
+    probability on labels that are far behind, unlike stability release.
 
     *Floating point.* Gaps to the top logit are rounded to a public grid, and the sensitivity up to
     whole steps. The comparison is exact.
@@ -75,7 +74,6 @@ class NoisyMaxRelease(LabelMechanism):
 
     See Also:
         reticent.mechanisms.StabilityRelease: better against many rivals at one margin.
-        reticent.mechanisms.SoftmaxRelease: smooth in the logits.
     """
 
     name: ClassVar[str] = "noisy-max release"
@@ -107,7 +105,7 @@ class NoisyMaxRelease(LabelMechanism):
 
     def _steps(self, logits: npt.ArrayLike) -> Integers:
         """Return the steps relative to the top logit: 0 there, negative below."""
-        return -self._gaps(logits)
+        return -self.gaps(logits)
 
     def _chances(self, steps: Integers) -> Array:
         """Return the sum over the winner's own noise g of P(g) times the product over the others of

@@ -155,9 +155,8 @@ class ProposeTestRelease(Mechanism):
     @cached_property
     def guarantee(self) -> Guarantee:
         """Cost of one answer, withheld or not."""
-        return total_guarantee(
-            self.inner, epsilon_test=self.epsilon_test, delta_test=self.delta_test
-        )
+        cost, delta = self.inner.guarantee, self.delta_test
+        return Guarantee(self.epsilon_test + cost.epsilon, delta + cost.delta, cost.adjacency)
 
     @cached_property
     def _test(self) -> tuple[Array, Array]:
@@ -287,9 +286,3 @@ def covers(inner: InnerMechanism, *, radius: float, proposal: float) -> None:
             f"inner.adjacency.radius={adjacency.radius!r}: expected at most radius={radius!r}, "
             "which levels are measured in"
         )
-
-
-def total_guarantee(inner: InnerMechanism, *, epsilon_test: float, delta_test: float) -> Guarantee:
-    """Return the sum of the test's cost and the inner mechanism's."""
-    cost = inner.guarantee
-    return Guarantee(epsilon_test + cost.epsilon, delta_test + cost.delta, cost.adjacency)

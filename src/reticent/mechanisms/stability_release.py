@@ -66,7 +66,6 @@ class StabilityRelease(LabelMechanism):
     See Also:
         reticent.mechanisms.StabilityResponse: the response once the level is known.
         reticent.mechanisms.NoisyMaxRelease: a label that spends nothing on labels far behind.
-        reticent.mechanisms.SoftmaxRelease: a label with a chance that is smooth in the logits.
     """
 
     name: ClassVar[str] = "stability release"
@@ -101,7 +100,7 @@ class StabilityRelease(LabelMechanism):
         return self.response.release(labels, levels, sampler=sampler)
 
     def _top(self, logits: npt.ArrayLike) -> tuple[Integers, Integers]:
-        gaps = self._gaps(logits)
+        gaps = self.gaps(logits)
         margin = np.partition(gaps, 1, axis=1)[:, 1]
         # ceil(margin / D) - 1 in integers, where -1 for margin 0 becomes level 0.
         return gaps.argmin(axis=1), np.maximum((margin - 1) // self.whole_sensitivity, 0)

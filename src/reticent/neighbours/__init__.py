@@ -10,7 +10,6 @@ from reticent.neighbours.kernels import LEAST_WEIGHT, WEIGHT_STEPS, RadiusKernel
 from reticent.neighbours.records import Records
 from reticent.neighbours.sampled import SampledNeighbours
 from reticent.neighbours.search import NeighbourLists, NeighbourSearch
-from reticent.neighbours.sharded import ShardedRecords
 from reticent.neighbours.votes import label_votes
 
 __all__ = [
@@ -23,6 +22,5 @@ __all__ = [
     "RadiusKernel",
     "Records",
     "SampledNeighbours",
-    "ShardedRecords",
     "label_votes",
 ]

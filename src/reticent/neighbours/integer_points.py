@@ -23,7 +23,6 @@ POINT_RADIUS = 2048
 2048^2 = 2^24.
 """
 
-_WELL_INSIDE = (POINT_RADIUS - 1) ** 2 * (1.0 - 2.0**-20)
 _BLOCK = 256  # rows whose temporaries stay in the cache
 _FARTHEST = 1e300
 """Coordinates beyond this count as this, because differences and products of finite numbers can
@@ -159,17 +158,18 @@ class PointGrid:
             copy=False,
         )
         found = np.empty(values.shape, dtype=kind)
+        room = np.empty((_BLOCK, self.dimension))
+        # Rounding moves a row by at most half the root of its length.
+        well_inside = max(0.0, POINT_RADIUS - 2.0 - 0.5 * np.sqrt(self.dimension)) ** 2
         for begin in range(0, len(values), _BLOCK):
             given = values[begin : begin + _BLOCK]
             with np.errstate(over="ignore"):  # an overflow is a point far outside, and cut like one
-                inside = (given - self.center) * self.per_unit
-                squares = np.einsum("ij,ij->i", inside, inside)
-            np.rint(inside, out=inside)
-            # bit-exact: a row well inside is not scaled, and whole numbers have exact squares. So
-            # these are the bits of ``_block``, which the other rows need.
-            well = (squares < _WELL_INSIDE) & (
-                np.einsum("ij,ij->i", inside, inside) <= POINT_RADIUS**2
-            )
+                inside = np.subtract(given, self.center, out=room[: len(given)])
+                inside *= self.per_unit
+                np.rint(inside, out=inside)
+                well = np.einsum("ij,ij->i", inside, inside) < well_inside
+            # bit-exact: ``_block`` does not scale a row well inside, whatever its rounding moved.
+            # So these are its bits, and it gives the other rows.
             if not well.all():
                 inside[~well] = self._block(given[~well]).T
             found[begin : begin + _BLOCK] = inside
@@ -223,10 +223,12 @@ def _checked(
     found = given if given.dtype == kind else np.empty(given.shape, dtype=kind)
     for begin in range(0, len(given), _BLOCK):
         part = slice(begin, begin + _BLOCK)
-        values = finite_array(given[part], name=name, copy=False)
-        if bool((values != np.rint(values)).any()) or bool(
-            (np.einsum("ij,ij->i", values, values) > POINT_RADIUS**2).any()
-        ):
+        if given.dtype == np.int16:
+            values, whole = given[part].astype(np.float64), True
+        else:
+            values = finite_array(given[part], name=name, copy=False)
+            whole = bool((values == np.rint(values)).all())
+        if not whole or bool((np.einsum("ij,ij->i", values, values) > POINT_RADIUS**2).any()):
             raise InvalidInput(
                 f"{name}: expected integer points of norm at most {POINT_RADIUS}; make them with "
                 "PointGrid.points"

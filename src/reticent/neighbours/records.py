@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,40 +15,45 @@ import numpy.typing as npt
 from reticent.core.arrays import Integers
 from reticent.core.checks import as_array, one_each
 from reticent.core.errors import InvalidInput
+from reticent.neighbours.exhaustive import Candidates, Exhaustive
 from reticent.neighbours.integer_points import ShortPoints, check_short_points
 
-_AT_ONCE = 2**12
+_AT_ONCE = 2**10
 """Number of records whose bytes are held at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Points with votes, sorted by a digest of the record itself. ``Records.of`` makes them.
+    """Points with votes, ranked by a digest of the record itself. ``Records.of`` makes them.
 
-    The place in this order breaks ties between equal distances. Records are sorted by SHA-256 of
+    The place in this order breaks ties between equal distances. Records are ranked by SHA-256 of
     (unit key, point, vote), so the order of two records is settled by those two alone. Adding or
     removing a third moves nobody past anybody. Records with equal digests are equal in everything
     that counts, and their order is of no consequence. A place in the *caller's* list would not do,
-    because there a record's number changes with those before it.
+    because there a record's number changes with those before it. So every split into blocks gives
+    the same lists of nearest records, the same coins for them and the same votes.
 
     Attributes:
-        points: shape (n, d), integer points as int16.
-        votes: shape (n,) int64, a label, or shape (n, c) int64, steps of vote for each of c labels.
-        units: shape (n,) int64, equal numbers for records of one unit (a person), or None where
-            every record is its own unit.
+        candidates: the points, in the caller's order.
+        places: shape (n,) int64, the place of each of them.
+        votes: shape (n,) int64, a label, or shape (n, c) int64, steps of vote for each of c labels,
+            by place.
+        units: shape (n,) int64, equal numbers for records of one unit (a person), by place, or None
+            where every record is its own unit.
     """
 
-    points: ShortPoints
+    candidates: Candidates
+    places: Integers
     votes: Integers
     units: Integers | None
 
     def __len__(self) -> int:
-        return len(self.points)
+        return len(self.places)
 
     @property
     def dimension(self) -> int:
         """Number of features."""
-        return int(self.points.shape[1])
+        return self.candidates.dimension
 
     @classmethod
     def of(
@@ -58,10 +62,10 @@ class Records:
         votes: npt.ArrayLike,
         persons: Sequence[Any] | npt.NDArray[Any] | None,
     ) -> Records:
-        """Return sorted records.
+        """Return ranked records.
 
         Args:
-            points: shape (n, d), from ``PointGrid.points`` or, without a copy, ``short_points``.
+            points: shape (n, d), from ``PointGrid.points``.
             votes: shape (n,) labels 0, 1, ..., or shape (n, c) non-negative steps, integers.
             persons: one key per record, the same for all records of one unit, or None where every
                 record is its own unit.
@@ -72,22 +76,60 @@ class Records:
         Example:
             >>> one = Records.of([[0, 1], [5, 5], [2, 2]], [0, 1, 1], None)
             >>> other = Records.of([[2, 2], [0, 1], [5, 5]], [1, 0, 1], None)
-            >>> bool((one.points == other.points).all()), one.votes.tolist() == other.votes.tolist()
+            >>> bool(one.places[0] == other.places[1]), one.votes.tolist() == other.votes.tolist()
             (True, True)
         """
-        places = check_short_points(points, name="points")
-        cast = checked_votes(votes, len(places))
-        names = [b""] * len(places)
+        table = check_short_points(points, name="points")
+        held = Exhaustive(table[:0], room=len(table))
+        return cls.of_blocks([(table, votes)], len(table), persons, candidates=held)
+
+    @classmethod
+    def of_blocks(
+        cls,
+        blocks: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]],
+        records: int,
+        persons: Sequence[Any] | npt.NDArray[Any] | None,
+        *,
+        candidates: Candidates,
+    ) -> Records:
+        """Return records that come a block at a time.
+
+        Args:
+            blocks: points and votes as for ``of``. Each block is looked at once, in turn.
+            records: number of records of all blocks.
+            persons: one key for each of them, or None.
+            candidates: what takes the points in, still without any.
+
+        Raises:
+            InvalidInput: shapes or types that do not fit. Values are never shown.
+        """
+        names = None
         if persons is not None:
-            names = [key_bytes(key) for key in one_each(persons, len(places), name="persons")]
-        order = rising(record_digests(names, places, cast))
+            names = [key_bytes(key) for key in one_each(persons, records, name="persons")]
+        digests = np.empty((records, 32), dtype=np.uint8)
+        votes: list[Integers] = []
+        size = 0
+        for points, given in blocks:
+            table = check_short_points(points, name="points", dimension=candidates.dimension)
+            part = slice(size, size + len(table))
+            votes.append(checked_votes(given, len(table)))
+            digests[part] = record_digests(names and names[part], table, votes[-1])
+            candidates.add(table)
+            size += len(table)
+        if size != records or len({own.shape[1:] for own in votes}) != 1:
+            raise InvalidInput(
+                f"blocks: expected {records} records and the same labels in each block, got {size}"
+            )
+        order = rising(digests)
+        places = np.empty_like(order)
+        places[order] = np.arange(records)
         units = None
-        if persons is not None:
+        if names is not None:
             numbers: dict[bytes, int] = {}
             units = np.array(
                 [numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64
             )[order]
-        return cls(places[order], cast[order], units)
+        return cls(candidates, places, np.concatenate(votes)[order], units)
 
 
 def checked_votes(votes: npt.ArrayLike, records: int) -> Integers:
@@ -110,32 +152,30 @@ def checked_votes(votes: npt.ArrayLike, records: int) -> Integers:
 
 
 def record_digests(
-    names: Iterable[bytes], points: ShortPoints, votes: Integers
+    names: Sequence[bytes] | None, points: ShortPoints, votes: Integers
 ) -> npt.NDArray[np.uint8]:
     """Return the SHA-256 of every record (unit key, point, vote), shape (n, 32).
 
     Args:
-        names: n persons as bytes.
+        names: n persons as bytes, or None where every record is its own unit.
         points: shape (n, d), int16.
         votes: shape (n,) or (n, c), int64.
     """
     found = np.empty((len(points), 32), dtype=np.uint8)
-    keys = iter(names)
     for start in range(0, len(points), _AT_ONCE):
-        some = slice(start, start + _AT_ONCE)
-        here = list(islice(keys, len(points[some])))
-        parts = [_row_bytes(part) for part in (points[some], votes[some])]
-        if not any(here):  # the lengths of all names, which are 0, in one array
-            parts.insert(0, np.zeros((len(here), 8), dtype=np.uint8))
+        part = slice(start, start + _AT_ONCE)
+        keys = names and names[part]
+        parts = [_row_bytes(points[part]), _row_bytes(votes[part])]
+        if not keys:  # the lengths of all names, which are 0, in one array
+            parts.insert(0, np.zeros((len(parts[0]), 8), dtype=np.uint8))
         rows = np.concatenate(parts, axis=1)
         held: Iterable[bytes] = rows.view(f"V{rows.shape[1]}").ravel().tolist()
-        if any(here):
+        if keys:
             held = (
-                len(name).to_bytes(8, "big") + name + row
-                for name, row in zip(here, held, strict=True)
+                len(key).to_bytes(8, "big") + key + row for key, row in zip(keys, held, strict=True)
             )
         digests = b"".join([sha256(row).digest() for row in held])
-        found[start : start + _AT_ONCE] = np.frombuffer(digests, np.uint8).reshape(-1, 32)
+        found[part] = np.frombuffer(digests, np.uint8).reshape(-1, 32)
     return found
 
 
@@ -152,13 +192,15 @@ def rising(digests: npt.NDArray[np.uint8]) -> Integers:
     """
     # bit-exact: the voters at equal distances depend on this order. A digest is read as four
     # numbers of 64 bits, the first of which counts most. The others are needed where it is equal.
-    words = digests.view(">u8").astype(np.uint64)
-    order = np.argsort(words[:, 0], kind="stable")
-    first = words[order, 0]
+    words = digests.view(">u8")
+    first = words[:, 0].astype(np.uint64)
+    order = np.argsort(first)
+    first = first[order]
     again = np.flatnonzero(first[1:] == first[:-1])
     tied = np.union1d(again, again + 1)
-    order[tied] = order[tied][np.lexsort(words[order[tied]].T[::-1])]
-    return order.astype(np.int64)
+    alike = np.sort(order[tied])
+    order[tied] = alike[np.lexsort(words[alike].astype(np.uint64).T[::-1])]
+    return order.astype(np.int64, copy=False)
 
 
 def key_bytes(key: Any) -> bytes:

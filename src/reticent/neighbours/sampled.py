@@ -11,7 +11,6 @@ from reticent.core.checks import count, positive
 from reticent.core.errors import InvalidParameter
 from reticent.neighbours.records import Records
 from reticent.neighbours.search import NeighbourLists, NeighbourSearch
-from reticent.neighbours.sharded import ShardedRecords
 from reticent.noise import Sampler
 from reticent.noise.coins import coins
 
@@ -63,7 +62,7 @@ class SampledNeighbours:
             raise InvalidParameter(f"per_unit={per_unit!r}: expected 1 where records have no keys")
 
     @property
-    def records(self) -> Records | ShardedRecords:
+    def records(self) -> Records:
         """Records that may vote."""
         return self.search.records
 

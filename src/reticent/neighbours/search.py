@@ -12,10 +12,8 @@ import numpy.typing as npt
 
 from reticent.core.arrays import Integers
 from reticent.core.checks import count
-from reticent.neighbours.exhaustive import Candidates, Exhaustive
 from reticent.neighbours.integer_points import check_points
 from reticent.neighbours.records import Records
-from reticent.neighbours.sharded import ShardedCandidates, ShardedRecords
 
 _ROWS = 256
 _RANK_BITS = 32
@@ -60,7 +58,7 @@ class NeighbourSearch:
     of the one full order of all records. The way candidates are found changes nothing but time.
 
     Args:
-        records: the records, in memory or in shards.
+        records: the records.
 
     Edge cases: no records give empty lists. A depth beyond the number of records lists all.
 
@@ -71,13 +69,8 @@ class NeighbourSearch:
         [1, 2]
     """
 
-    def __init__(self, records: Records | ShardedRecords) -> None:
+    def __init__(self, records: Records) -> None:
         self.records = records
-        self._candidates: Candidates = (
-            ShardedCandidates(records)
-            if isinstance(records, ShardedRecords)
-            else Exhaustive(records.points)
-        )
 
     def lists(
         self, queries: npt.ArrayLike, *, depth: int, rows: int = _ROWS
@@ -111,10 +104,11 @@ class NeighbourSearch:
             return NeighbourLists(
                 first, points, np.full((len(points), 0), -1), np.zeros(len(points), dtype=np.int64)
             )
-        found = self._candidates.nearest(points, depth)
+        found = self.records.candidates.nearest(points, depth)
         lengths = np.array([len(places) for _, places in found], dtype=np.int64)
         packed = np.full((len(points), int(lengths.max())), _PAD, dtype=np.int64)
-        for row, (distances, places) in enumerate(found):
+        for row, (distances, near) in enumerate(found):
+            places = self.records.places[near]
             packed[row, : len(places)] = (distances.astype(np.int64) << _RANK_BITS) | places
         packed.sort(axis=1)
         # Cut to the depth, so that shards give the same list, and with it the same number of coins.

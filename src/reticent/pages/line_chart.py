@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 _WIDTH, _HEIGHT = 720.0, 400.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72.0, 168.0, 16.0, 52.0
@@ -21,7 +22,7 @@ class Series:
     Attributes:
         name: name, written at the line's end.
         points: points (x, y, half width of the 95 % interval of y) in rising order of x, with x
-            above 0 and y in [0, 1].
+            above 0 on a logarithmic axis and y in [0, 1].
         style: CSS class that gives its colour.
         marker: "circle", "square", "diamond" or "triangle".
         line: "solid", "dashed", "dotted" or "dashdot".
@@ -53,9 +54,12 @@ def line_chart(
     x_name: str,
     y_name: str,
     y_range: tuple[float, float] = (0.0, 1.0),
+    ticks: Sequence[tuple[float, str]] = (),
     name: str = "chart",
 ) -> str:
-    """Return the chart as an ``<svg>`` element, with x on a logarithmic axis and y in percent.
+    """Return the chart as an ``<svg>`` element, with y in percent.
+
+    The axis of x is logarithmic, or linear if it has ``ticks``.
 
     Args:
         series: lines, the most important one last (it is drawn on top).
@@ -64,6 +68,7 @@ def line_chart(
         description: text that describes the chart.
         x_name, y_name: names of the axes.
         y_range: ends of the y axis, within [0, 1]. A point outside is drawn at the nearer end.
+        ticks: places and names on a linear axis of x. Without any it is logarithmic.
         name: prefix of the ids of title and description, different for every chart of a page.
 
     Example:
@@ -75,15 +80,19 @@ def line_chart(
     """
     longest = max(map(len, [one.name for one in series] + [one.name for one in levels]))
     right = _WIDTH - max(_RIGHT, 12.0 + _LETTER * longest)
-    values = sorted({x for line in series for x, _, _ in line.points})
-    low, high = math.log(values[0]), math.log(values[-1])
+    scale: Callable[[float], float] = float if ticks else math.log
+    ticks = ticks or [
+        (x, f"{x:g}") for x in sorted({x for one in series for x, _, _ in one.points})
+    ]
+    first = ticks[0][0]
+    low, high = scale(first), scale(ticks[-1][0])
     width = (high - low) or 1.0
     floor, ceiling = y_range
 
     def place(x: float, y: float) -> tuple[float, float]:
         share = (min(max(y, floor), ceiling) - floor) / (ceiling - floor)
         return (
-            _LEFT + 14 + (right - _LEFT - 28) * (math.log(x) - low) / width,
+            _LEFT + 14 + (right - _LEFT - 28) * (scale(x) - low) / width,
             _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1.0 - share),
         )
 
@@ -101,7 +110,7 @@ def line_chart(
     for percent in range(
         step * math.ceil(100 * floor / step - 1e-9), math.floor(100 * ceiling + 1e-9) + 1, step
     ):
-        _, y = place(values[0], percent / 100)
+        _, y = place(first, percent / 100)
         parts.append(
             f'<line class="grid" x1="{_LEFT:g}" x2="{right:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
         )
@@ -109,7 +118,7 @@ def line_chart(
             f'<text class="tick" x="{_LEFT - 8:g}" y="{y + 4:.1f}" text-anchor="end">{percent} '
             "%</text>"
         )
-    for value in values:
+    for value, told in ticks:
         x, bottom = place(value, 0.0)
         parts.append(
             f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{bottom:.1f}" '
@@ -117,7 +126,7 @@ def line_chart(
         )
         parts.append(
             f'<text class="tick" x="{x:.1f}" y="{bottom + 20:.1f}" '
-            f'text-anchor="middle">{value:g}</text>'
+            f'text-anchor="middle">{escape(told)}</text>'
         )
     middle = (_LEFT + right) / 2
     parts.append(
@@ -131,7 +140,7 @@ def line_chart(
     )
     ends: list[tuple[float, str, str]] = []
     for level in levels:
-        _, y = place(values[0], level.y)
+        _, y = place(first, level.y)
         parts.append(
             f'<line class="level" x1="{_LEFT:g}" x2="{right:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
         )
@@ -156,7 +165,11 @@ def _drawn(line: Series, points: Sequence[tuple[float, float, float, float, bool
 
     Points are x, y, the lower and the upper end of the interval, and whether there is one.
     """
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y, *_ in points)
+    corners = [(x, y) for x, y, *_ in points]
+    if line.steps:
+        levels = pairwise(corners)
+        corners = [corners[0], *(one for (_, y), end in levels for one in ((end[0], y), end))]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in dict.fromkeys(corners))
     dashes = f' stroke-dasharray="{_DASHES[line.line]}"' if line.line != "solid" else ""
     drawn = [f'<g class="series {line.style}">', f'<polyline points="{path}"{dashes}/>']
     drawn += [
@@ -164,7 +177,8 @@ def _drawn(line: Series, points: Sequence[tuple[float, float, float, float, bool
         for x, _, lower, upper, there in points
         if there
     ]
-    return [*drawn, *(_marker(line.marker, x, y) for x, y, *_ in points), "</g>"]
+    marks = () if line.steps else points
+    return [*drawn, *(_marker(line.marker, x, y) for x, y, *_ in marks), "</g>"]
 
 
 def _marker(shape: str, x: float, y: float) -> str:

@@ -5,24 +5,34 @@ They are estimators of this package and simple baselines.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.ensemble import HistGradientBoostingClassifier
+from typing_extensions import override
 
 from reticent.core.arrays import Array, Integers
 from reticent.noise import SeededSampler
-from reticent.planning.tasks import Task
+from reticent.planning.methods import Answers, Limit, PlanMethod, PublicUse
+from reticent.planning.tasks import Settings, Task
 from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.query import PROTECTED
 from reticent.systems.power.servers import Server, train_server
+from reticent.systems.scores import Predictions
 from reticent.training.staircases import response_on
 
 _DRAWS = 4
+_SPLITS = 3
+
+
+Part = tuple[npt.NDArray[Any], Integers]
+"""A table and its labels, 0 to classes - 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,52 +40,79 @@ class Thirds:
     """Public rows in three parts, of which each plays one role.
 
     Attributes:
-        learned, released, scored: tables. A release is learned from the first, a server learns
-            from releases of the second, and predicts labels from releases of the third.
-        learned_y, released_y, scored_y: labels, 0 to classes - 1.
+        learned, released, scored: a release is learned from the first, a server learns from
+            releases of the second, and predicts labels from releases of the third.
+        places: places of the scored rows among all.
         prepared: results that were computed from ``learned`` already.
     """
 
-    learned: npt.NDArray[Any]
-    learned_y: Integers
-    released: npt.NDArray[Any]
-    released_y: Integers
-    scored: npt.NDArray[Any]
-    scored_y: Integers
+    learned: Part
+    released: Part
+    scored: Part
+    places: Integers
     prepared: dict[str, Any] = field(default_factory=dict)
 
 
-class InputMethod(ABC):
+@dataclass(frozen=True, eq=False)
+class PublicThirds:
+    """Labelled public rows, whose thirds take turns.
+
+    Attributes:
+        rows: table, shape (m, columns).
+        codes: places of labels, shape (m,).
+        task: the task.
+        limit: the time that there is.
+    """
+
+    rows: npt.NDArray[Any]
+    codes: Integers
+    task: Task
+    limit: Limit
+
+    @cached_property
+    def folds(self) -> list[Thirds]:
+        """Three turns of three parts, each with about its share of every label."""
+        order = np.random.default_rng(self.task.wanted.seed).permutation(len(self.codes))
+        order = order[np.argsort(self.codes[order], kind="stable")]
+        places = [np.sort(order[at::_SPLITS]) for at in range(_SPLITS)]
+        parts = [(self.rows[third], self.codes[third]) for third in places]
+        found = []
+        for turn in range(_SPLITS):
+            learned, released, scored = parts[turn:] + parts[:turn]
+            found.append(Thirds(learned, released, scored, places[turn - 1]))
+        return found
+
+
+class InputMethod(PlanMethod):
     """A way to release something about a private input.
 
     Attributes:
-        name: name in a few words.
-        line: line on what leaves.
         slow: whether it is tried after the others.
     """
 
-    name: str
-    line: str
     slow: bool = False
 
-    def fits(self, task: Task) -> bool:
-        """Return whether the method exists at this guarantee, as any does that hides all inputs."""
-        return True
+    @override
+    def answers(self, tasks: Sequence[Task], parts: PublicThirds) -> Answers:
+        return [self._predictions(task, parts) for task in tasks]
+
+    def _predictions(self, task: Task, parts: PublicThirds) -> list[Predictions]:
+        turns = []
+        for thirds in parts.folds:
+            parts.limit.check()
+            turns.append(self.probabilities(task, thirds))
+        found = np.empty((max(map(len, turns)), len(parts.codes), task.classes))
+        for thirds, draws in zip(parts.folds, turns, strict=True):
+            for place, whole in enumerate(found):
+                whole[thirds.places] = draws[place % len(draws)]
+        return [Predictions.of(whole) for whole in found]
 
     @abstractmethod
-    def answers(self, task: Task, parts: Thirds, classes: int) -> list[Array]:
+    def probabilities(self, task: Task, parts: Thirds) -> list[Array]:
         """Return a server's label probabilities for ``parts.scored``, for several draws of noise.
 
         Each array has shape (q, classes).
         """
-
-    def settings(self, task: Task) -> dict[str, Any]:
-        """Return the estimator's settings, or none if there is no estimator."""
-        return {}
-
-    def estimator(self, task: Task) -> Any:
-        """Return the unfitted estimator, or None if the package has only a baseline."""
-        return None
 
 
 @dataclass(frozen=True)
@@ -84,13 +121,12 @@ class Majority(InputMethod):
 
     name: str = "majority"
     line: str = "nothing leaves; every answer is that of the public label shares"
+    uses: PublicUse = PublicUse.NOTHING
 
-    def answers(self, task: Task, parts: Thirds, classes: int) -> list[Array]:
-        """See ``InputMethod``."""
-        shares = (np.bincount(parts.learned_y, minlength=classes) + 1.0 / classes) / (
-            len(parts.learned_y) + 1.0
-        )
-        return [np.tile(shares, (len(parts.scored), 1))]
+    @override
+    def probabilities(self, task: Task, parts: Thirds) -> list[Array]:
+        shares = np.bincount(parts.learned[1], minlength=task.classes) + 1.0 / task.classes
+        return [np.tile(shares / shares.sum(), (len(parts.places), 1))]
 
 
 @dataclass(frozen=True)
@@ -109,12 +145,13 @@ class LabelResponse(InputMethod):
     name: str = "randomised response"
     line: str = "a booster's label, by randomised response"
 
-    def answers(self, task: Task, parts: Thirds, classes: int) -> list[Array]:
-        """See ``InputMethod``."""
+    @override
+    def probabilities(self, task: Task, parts: Thirds) -> list[Array]:
+        classes = task.classes
         if "booster" not in parts.prepared:
             model = HistGradientBoostingClassifier(random_state=task.wanted.seed)
-            model.fit(task.wanted.schema.encode(parts.learned), parts.learned_y)
-            shares = np.bincount(parts.learned_y, minlength=classes) / len(parts.learned_y)
+            model.fit(task.wanted.schema.encode(parts.learned[0]), parts.learned[1])
+            shares = np.bincount(parts.learned[1], minlength=classes) / len(parts.learned[1])
             parts.prepared["booster"] = (
                 [
                     _columns(
@@ -122,7 +159,7 @@ class LabelResponse(InputMethod):
                         model.classes_,
                         classes,
                     )
-                    for rows in (parts.released, parts.scored)
+                    for rows, _ in (parts.released, parts.scored)
                 ],
                 shares,
             )
@@ -136,7 +173,7 @@ class LabelResponse(InputMethod):
             server = train_server(
                 "channel",
                 outputs[sampler.categorical(released)],
-                parts.released_y,
+                parts.released[1],
                 seed=task.wanted.seed,
                 channel=channel,
             )
@@ -153,13 +190,15 @@ class Encoder(InputMethod):
     line: str
     slow: bool = False
 
-    def fits(self, task: Task) -> bool:
-        """Return whether it exists: a mechanism that reads unprotected attributes needs some."""
-        return self.mechanism not in PROTECTED or task.wanted.radius is not None
+    @override
+    def missing(self, task: Task, *, labelled: bool) -> str:
+        if self.mechanism not in PROTECTED or task.wanted.radius is not None:
+            return ""
+        return "needs a radius that leaves something free"
 
-    def answers(self, task: Task, parts: Thirds, classes: int) -> list[Array]:
-        """See ``InputMethod``."""
-        encoder = self.estimator(task).fit(parts.learned, parts.learned_y)
+    @override
+    def probabilities(self, task: Task, parts: Thirds) -> list[Array]:
+        encoder = self.estimator(task).fit(*parts.learned)
         codes = isinstance(encoder.query_, CodeQuery)
         answers = []
         for draw in range(_DRAWS if codes else 1):
@@ -167,24 +206,24 @@ class Encoder(InputMethod):
                 np.asarray(
                     encoder.simulate(rows, seed=_DRAWS * task.wanted.seed + 2 * draw + side).values
                 )
-                for side, rows in enumerate((parts.released, parts.scored))
+                for side, (rows, _) in enumerate((parts.released, parts.scored))
             )
             server = train_server(
                 "channel" if codes else "boosted",
                 released,
-                parts.released_y,
+                parts.released[1],
                 seed=task.wanted.seed,
                 channel=encoder.channel_ if codes else None,
             )
-            answers.append(_served(server, scored, classes))
+            answers.append(_served(server, scored, task.classes))
         return answers
 
-    def settings(self, task: Task) -> dict[str, Any]:
-        """Return settings of ``PowerEncoder``, beside guarantee and schema."""
+    @override
+    def settings(self, task: Task) -> Settings:
         return {"mechanism": self.mechanism, "scoring": task.wanted.chosen_by}
 
+    @override
     def estimator(self, task: Task) -> Any:
-        """Return the unfitted ``PowerEncoder``."""
         return PowerEncoder(
             epsilon=task.guarantee.epsilon,
             delta=task.guarantee.delta,

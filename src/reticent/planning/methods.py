@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from typing_extensions import override
 
+from reticent.core.checks import positive
 from reticent.core.guarantees import AddRemove, Replace
 from reticent.planning.parts import PublicParts
 from reticent.planning.tasks import Settings, Task
@@ -27,27 +30,50 @@ class PublicUse(StrEnum):
     NOTHING = "nothing"
 
 
-class RecordMethod(ABC):
-    """A way to make labels or a model from private records.
+class NoTime(Exception):
+    """The time was over before a method had been tried to the end."""
+
+
+class Limit:
+    """The CPU time that a plan may take, from now on.
+
+    Args:
+        seconds: the most, above 0.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self._begun = positive(seconds, name="seconds"), time.process_time()
+
+    @property
+    def spent(self) -> float:
+        """The CPU seconds since the beginning."""
+        return time.process_time() - self._begun
+
+    def check(self) -> None:
+        """Raise NoTime if the time is over."""
+        if self.spent > self.seconds:
+            raise NoTime
+
+
+class PlanMethod(ABC):
+    """A way to release something, as a plan compares it.
 
     Attributes:
         name: unique name in a few words.
         line: description in one line.
-        protects: phrase for the data that its releases protect.
         uses: use of public rows.
         limited: whether it answers a number of queries that is fixed beforehand.
-        replace: whether it also has a guarantee for replaced records.
-        labels: the number of labels that it is made for, or None for any.
     """
 
-    name: ClassVar[str]
-    line: ClassVar[str]
-    protects: ClassVar[str] = "every private record, by the noise of the released model"
-    uses: ClassVar[PublicUse] = PublicUse.LABELS_TOO
+    name: str
+    line: str
+    uses: PublicUse = PublicUse.ROWS
     limited: ClassVar[bool] = False
-    delta: ClassVar[bool] = True
-    replace: ClassVar[bool] = True
-    labels: ClassVar[int | None] = None
+
+    @property
+    def protects(self) -> str:
+        """A phrase for the data that its releases protect, or for what leaves of an input."""
+        return self.line
 
     def missing(self, task: Task, *, labelled: bool) -> str:
         """Return a phrase on why the method cannot be tried for ``task``, or "" if it can.
@@ -56,6 +82,50 @@ class RecordMethod(ABC):
             task: the task.
             labelled: whether the public rows have labels.
         """
+        return ""
+
+    @abstractmethod
+    def answers(self, tasks: Sequence[Task], parts: Any) -> Answers:
+        """Return predictions for all public rows, each by models that did not see the row's label.
+
+        Args:
+            tasks: several totals and numbers of answers, so that work can be shared.
+            parts: public rows in their roles.
+
+        Raises:
+            NoTime: the time is over.
+        """
+
+    def settings(self, task: Task) -> Settings:
+        """Return settings that are not the estimator's own defaults, for the reader."""
+        return {}
+
+    def estimator(self, task: Task) -> Any:
+        """Return the unfitted estimator, or None if the package has only a baseline."""
+        return None
+
+
+class RecordMethod(PlanMethod):
+    """A way to make labels or a model from private records.
+
+    The real method adds noise to a sum over ``task.n_private`` records. In ``answers`` the sum is
+    smaller, so the noise is multiplied by stand-ins / n_private and has the same effect.
+
+    Attributes:
+        protects: phrase for the data that its releases protect.
+        delta: whether it needs delta above 0.
+        replace: whether it also has a guarantee for replaced records.
+        labels: the number of labels that it is made for, or None for any.
+    """
+
+    protects = "every private record, by the noise of the released model"
+    uses = PublicUse.LABELS_TOO
+    delta: ClassVar[bool] = True
+    replace: ClassVar[bool] = True
+    labels: ClassVar[int | None] = None
+
+    @override
+    def missing(self, task: Task, *, labelled: bool) -> str:
         adjacency = task.guarantee.adjacency
         if self.uses in (PublicUse.LABELS_ALONE, PublicUse.LABELS_TOO) and not labelled:
             return "needs labels of public rows"
@@ -71,25 +141,8 @@ class RecordMethod(ABC):
             return f"is made for {self.labels} labels"
         return ""
 
-    @abstractmethod
-    def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        """Return predictions for ``parts.rows``, each by models that did not see the row's label.
 
-        The real method adds noise to a sum over ``task.n_private`` records. Here the sum is
-        smaller, so the noise is multiplied by stand-ins / n_private and has the same effect.
-
-        Args:
-            tasks: several totals and numbers of answers, so that work can be shared.
-            parts: public rows in both roles.
-        """
-
-    def settings(self, task: Task) -> Settings:
-        """Return settings that are not the estimator's own defaults, for the reader."""
-        return {}
-
-    @abstractmethod
-    def estimator(self, task: Task) -> Any:
-        """Return the unfitted estimator for the real records."""
+_Some = TypeVar("_Some", bound=PlanMethod)
 
 
 class Constant(RecordMethod):
@@ -101,15 +154,11 @@ class Constant(RecordMethod):
     uses = PublicUse.NOTHING
     delta = False
 
+    @override
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        """See ``RecordMethod``."""
         counts = np.bincount(parts.codes, minlength=parts.task.classes) + 1.0
         one = np.tile(counts / counts.sum(), (len(parts.rows), 1))
         return [[Predictions.of(one)]] * len(tasks)
-
-    def estimator(self, task: Task) -> Any:
-        """Return None: nobody needs a plan for it."""
-        return None
 
 
 class PublicModels(RecordMethod):
@@ -120,8 +169,8 @@ class PublicModels(RecordMethod):
     protects = "nothing, because it reads no private record"
     uses = PublicUse.LABELS_ALONE
 
+    @override
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        """See ``RecordMethod``."""
         return [[Predictions.of(np.exp(parts.offsets))]] * len(tasks)
 
     def estimator(self, task: Task) -> Any:
@@ -137,8 +186,8 @@ class PublicStart(RecordMethod):
     name = "public start"
     line = "a pool of public models, moved by a few noisy gradients of the private records"
 
+    @override
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        """See ``RecordMethod``. Totals that differ in answers alone share a model."""
         return _by_total(tasks, parts, alone=False)
 
     def estimator(self, task: Task) -> Any:
@@ -155,8 +204,8 @@ class ConstantStart(RecordMethod):
     line = "noisy gradients of the private records in public features, from the shares of labels"
     uses = PublicUse.ROWS
 
+    @override
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        """See ``RecordMethod``."""
         return _by_total(tasks, parts, alone=True)
 
     def settings(self, task: Task) -> Settings:
@@ -240,3 +289,12 @@ def all_methods() -> tuple[RecordMethod, ...]:
         ResidualVotes(),
         CertifiedLabels(),
     )
+
+
+def possible(
+    methods: Sequence[_Some], task: Task, *, labelled: bool = True
+) -> tuple[list[_Some], list[tuple[str, str]]]:
+    """Return the methods that can be tried, and names of the others with the reasons."""
+    missing = {method: method.missing(task, labelled=labelled) for method in methods}
+    left_out = [(method.name, why) for method, why in missing.items() if why]
+    return [method for method, why in missing.items() if not why], left_out

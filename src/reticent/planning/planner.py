@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,10 +13,19 @@ import numpy.typing as npt
 
 from reticent.core.arrays import Array
 from reticent.core.checks import count, one_of, positive, probability
-from reticent.core.errors import CalibrationFailed, InvalidInput, MissingExtra
+from reticent.core.errors import CalibrationFailed, InvalidInput, InvalidParameter, MissingExtra
 from reticent.core.guarantees import AddRemove, Guarantee, Replace
 from reticent.core.seeds import training_seed
-from reticent.planning.methods import PublicUse, RecordMethod, all_methods
+from reticent.planning.input_methods import PublicThirds
+from reticent.planning.methods import (
+    Limit,
+    NoTime,
+    PlanMethod,
+    PublicUse,
+    RecordMethod,
+    all_methods,
+    possible,
+)
 from reticent.planning.parts import PublicParts
 from reticent.planning.plans import (
     ENDLESS,
@@ -138,7 +146,7 @@ def plan(
         reticent.PublicStartClassifier: the usual winner.
         reticent.plan_inputs: plan that protects inputs, and not records.
     """
-    begun = time.process_time()
+    limit = Limit(seconds)
     numbers, known_schema, notes = public_rows(X, schema)
     if len(numbers) < _LEAST_ROWS:
         raise InvalidInput(f"X: expected at least {_LEAST_ROWS} public rows, got {len(numbers)}")
@@ -147,7 +155,7 @@ def plan(
     guarantee = Guarantee(
         positive(epsilon, name="epsilon"), probability(delta, name="delta"), make()
     )
-    seed, limit = training_seed(random_state), positive(seconds, name="seconds")
+    seed = training_seed(random_state)
     codes, labels = public_labels(y, len(numbers), classes)
     costs = checked_costs(cost, len(labels))
     task = Task(
@@ -163,19 +171,16 @@ def plan(
     curve = [positive(value, name="epsilons") for value in epsilons or ()] or [
         factor * guarantee.epsilon for factor in _CURVE
     ]
-    tried = all_methods() if methods is None else tuple(methods)
-    fitting, left_out = [], []
-    for method in tried:
-        why = method.missing(task, labelled=codes is not None)
-        fitting += [] if why else [method]
-        left_out += [(method.name, why)] if why else []
+    there, left_out = possible(
+        all_methods() if methods is None else methods, task, labelled=codes is not None
+    )
     if codes is None:
-        return _unmeasured(task, scoring, fitting, left_out, notes, begun)
+        return _unmeasured(task, scoring, there, left_out, notes, limit)
     parts = PublicParts(numbers, codes, task, seed)
     name = scoring if costs is None else "cost"
     comparison = Comparison(parts, name, costs, _tasks(task, curve), left_out)
-    comparison.run(fitting, lambda: time.process_time() - begun > limit, limit, report)
-    return comparison.plan(task, fitting, notes=notes, seconds=time.process_time() - begun)
+    comparison.run(there, limit, report)
+    return comparison.plan(task, there, notes=notes, seconds=limit.spent)
 
 
 @dataclass(eq=False)
@@ -191,47 +196,52 @@ class Comparison:
         answers: predictions of all rows for each draw of the noise, by method and task.
     """
 
-    parts: PublicParts
+    parts: PublicParts | PublicThirds
     scoring: str
     costs: Array | None
     tasks: tuple[Task, ...]
     left_out: list[tuple[str, str]] = field(default_factory=list)
-    answers: dict[RecordMethod, dict[Task, list[Predictions]]] = field(default_factory=dict)
-    _values: dict[tuple[RecordMethod, Task, str], Array] = field(default_factory=dict)
+    answers: dict[PlanMethod, dict[Task, list[Predictions]]] = field(default_factory=dict)
+    _values: dict[tuple[PlanMethod, Task, str], Array] = field(default_factory=dict)
 
     def run(
         self,
-        methods: Sequence[RecordMethod],
-        over: Callable[[], bool],
-        seconds: float,
+        methods: Sequence[PlanMethod],
+        limit: Limit,
         report: Report = silent,
+        tasks: Sequence[Task] = (),
     ) -> None:
         """Compare one method after the other, as long as there is time.
 
         Args:
             methods: methods that fit the task.
-            over: function that says whether the time is over.
-            seconds: the limit, for the note on a missing method.
+            limit: the time that there is.
             report: receiver of the progress, called after every method.
+            tasks: tasks to try, or none for all.
         """
         if not self.parts.folds:
             self.left_out += [(one.name, "labels are too few to compare by") for one in methods]
             return
+        tasks = tasks or self.tasks
         for place, method in enumerate(methods):
-            if over():
-                self.left_out.append((method.name, f"{NO_TIME} within {seconds:g} CPU seconds"))
-                continue
-            asked = list(dict.fromkeys(_key(method, task) for task in self.tasks))
+            asked = list(dict.fromkeys(_key(method, task) for task in tasks))
             try:
+                limit.check()
                 found = method.answers(asked, self.parts)
-            except (CalibrationFailed, MissingExtra) as error:
+            except NoTime:
+                at = "" if self.tasks[0] in tasks else f" at epsilon={_epsilon(tasks[0]):g}"
+                why = f"{NO_TIME}{at} within {limit.seconds:g} CPU seconds"
+                self.left_out.append((method.name, why))
+                continue
+            except (CalibrationFailed, InvalidParameter, MissingExtra) as error:
                 self.left_out.append((method.name, str(error)))
                 continue
-            self.answers[method] = dict(zip(asked, found, strict=True))
-            worth = float(self.values(method, self.tasks[0]).mean())
-            report(method.name, place + 1, len(methods), -worth)
+            self.answers.setdefault(method, {}).update(zip(asked, found, strict=True))
+            report(
+                method.name, place + 1, len(methods), -float(self.values(method, tasks[0]).mean())
+            )
 
-    def values(self, method: RecordMethod, task: Task, name: str | None = None) -> Array:
+    def values(self, method: PlanMethod, task: Task, name: str | None = None) -> Array:
         """Return a value for each draw and row, shape (draws, m), whose mean is a score.
 
         Args:
@@ -245,7 +255,7 @@ class Comparison:
             self._values[key] = self._scored(wanted, self.answers[method][key[1]])
         return self._values[key]
 
-    def _score(self, method: RecordMethod, task: Task, name: str | None = None) -> Score:
+    def _score(self, method: PlanMethod, task: Task, name: str | None = None) -> Score:
         """Return a score. A further row has the constant's mean where a score has no end."""
         wanted, floor = name or self.scoring, self._first(PublicUse.NOTHING)
         worst = 0.0
@@ -258,7 +268,7 @@ class Comparison:
             worst=worst,
         )
 
-    def _difference(self, one: RecordMethod, other: RecordMethod, task: Task) -> Score:
+    def _difference(self, one: PlanMethod, other: PlanMethod, task: Task) -> Score:
         """Return how much more the first is worth, with the joint standard error."""
         if one is other:
             return Score(0.0, 0.0)
@@ -274,7 +284,7 @@ class Comparison:
         )
         return Score(float(away.mean()), error)
 
-    def is_constant(self, method: RecordMethod, task: Task) -> bool:
+    def is_constant(self, method: PlanMethod, task: Task) -> bool:
         """Return whether a method names one label for every row, whatever it is called."""
         draws = self.answers[method][_key(method, task)]
         return all(len(np.unique(draw.labels)) == 1 for draw in draws)
@@ -297,7 +307,7 @@ class Comparison:
     def plan(
         self,
         task: Task,
-        fitting: Sequence[RecordMethod],
+        fitting: Sequence[PlanMethod],
         *,
         notes: Sequence[str] = (),
         seconds: float = math.nan,
@@ -332,7 +342,7 @@ class Comparison:
             costs=None if self.costs is None else tuple(map(tuple, self.costs.tolist())),
         )
 
-    def _row(self, method: RecordMethod, task: Task, best: RecordMethod | None) -> PlanRow:
+    def _row(self, method: PlanMethod, task: Task, best: PlanMethod | None) -> PlanRow:
         floor = self._first(PublicUse.NOTHING)
         assert best is not None
         names = [*METRICS, *(["cost"] if self.costs is not None else [])]
@@ -348,9 +358,9 @@ class Comparison:
     def _taken(
         self,
         task: Task,
-        fitting: Sequence[RecordMethod],
-        rows: dict[RecordMethod, PlanRow],
-    ) -> tuple[RecordMethod | None, str]:
+        fitting: Sequence[PlanMethod],
+        rows: dict[PlanMethod, PlanRow],
+    ) -> tuple[PlanMethod | None, str]:
         """Return the method to take, or None, and why."""
         named = {method.name: method for method in fitting if method.uses is not PublicUse.NOTHING}
         if task.few:
@@ -377,10 +387,10 @@ class Comparison:
                 )
         return usual, "nothing else was measured to be better by two standard errors"
 
-    def _first(self, use: PublicUse) -> RecordMethod | None:
+    def _first(self, use: PublicUse) -> PlanMethod | None:
         return next((method for method in self.answers if method.uses is use), None)
 
-    def _notes(self, task: Task, winner: RecordMethod | None, taken: PlanRow | None) -> list[str]:
+    def _notes(self, task: Task, winner: PlanMethod | None, taken: PlanRow | None) -> list[str]:
         """Return notes to read before anything is fitted."""
         notes = _delta_note(task)
         if winner is None or taken is None or not taken.measured:
@@ -411,7 +421,8 @@ class Comparison:
     ) -> tuple[Point, ...]:
         found = set()
         for method in self.answers:
-            for task in filter(wanted, self.tasks):
+            tried = (task for task in self.tasks if _key(method, task) in self.answers[method])
+            for task in filter(wanted, tried):
                 score = self._score(method, task)
                 found.add(Point(at(task), method.name, score.value, score.error))
         return tuple(sorted(found, key=lambda point: (point.method, point.at)))
@@ -440,7 +451,7 @@ class Comparison:
         return crossing(sorted(leads)) if leads else None
 
 
-def unmeasured_row(method: RecordMethod, task: Task) -> PlanRow:
+def unmeasured_row(method: PlanMethod, task: Task) -> PlanRow:
     """Return the row of a method that has no score."""
     return PlanRow(
         method=method.name,
@@ -458,7 +469,7 @@ def unmeasured_row(method: RecordMethod, task: Task) -> PlanRow:
     )
 
 
-def _key(method: RecordMethod, task: Task) -> Task:
+def _key(method: PlanMethod, task: Task) -> Task:
     """Return the task without the number of answers if the method releases a model.
 
     A released model answers any number of queries alike.
@@ -509,10 +520,10 @@ def _tasks(task: Task, curve: Sequence[float]) -> tuple[Task, ...]:
 def _unmeasured(
     task: Task,
     scoring: str,
-    methods: Sequence[RecordMethod],
+    methods: Sequence[PlanMethod],
     left_out: list[tuple[str, str]],
     notes: Sequence[str],
-    begun: float,
+    limit: Limit,
 ) -> Plan:
     """Return the plan for public rows without labels."""
     there = [method for method in methods if method.uses is not PublicUse.NOTHING]
@@ -532,7 +543,7 @@ def _unmeasured(
             *_delta_note(task),
         ),
         left_out=tuple(left_out),
-        seconds=time.process_time() - begun,
+        seconds=limit.spent,
     )
 
 

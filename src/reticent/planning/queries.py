@@ -53,8 +53,8 @@ class LinearVotes(QueryMethod):
     line = "each record votes for its label as far as it points the query's way"
     delta = False
 
+    @override
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        """See ``RecordMethod``."""
         found = self._assembled(tasks, parts)
         for train, test in parts.folds:
             with not_counted(_FREE):
@@ -159,8 +159,8 @@ class CertifiedLabels(QueryMethod):
     uses = PublicUse.LABELS_TOO
     delta = False
 
+    @override
     def missing(self, task: Task, *, labelled: bool) -> str:
-        """See ``RecordMethod``."""
         few = task.guarantee.epsilon < _LEAST_EPSILON * (task.answers or 1)
         why = super().missing(task, labelled=labelled)
         return why or ("leaves less than 1e-6 of epsilon for an answer" if few else "")

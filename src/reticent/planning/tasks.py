@@ -18,7 +18,7 @@ FEW_RECORDS, FEW_LABELS = 1000, 100
 """Fewest private records, and labelled public rows, for a decision by measurement."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Inputs:
     """The task for every single input, if inputs are protected and not records.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import math
 from collections.abc import Sequence
 from html import escape
@@ -13,7 +12,8 @@ import numpy.typing as npt
 
 from reticent.accounting.telling_apart import beyond, which_of_two_cap
 from reticent.pages.line_chart import Series
-from reticent.pages.parts import document, figure_table, percent
+from reticent.pages.page import Fact, Pictures, Section, Table, page, paragraphs
+from reticent.pages.parts import percent
 from reticent.plots import one_panel, png
 from reticent.plots import radius as radius_plot
 from reticent.radius.survey import RadiusSurvey
@@ -26,7 +26,6 @@ _ANSWERED = (
     "Every number and picture on this page was computed by the run that wrote it, on public rows. "
     "Nothing was released, and no budget was charged."
 )
-_SIDE = 64
 
 
 def radius_page(survey: RadiusSurvey, pictures: tuple[Images, Images] | None = None) -> str:
@@ -39,24 +38,28 @@ def radius_page(survey: RadiusSurvey, pictures: tuple[Images, Images] | None = N
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    body = [
-        f"""<header><p class="name-of">reticent · radius</p>
-<h1>What a radius means for these rows</h1>
-<p class="lead">A guarantee for neighbours within R hides an input among those within R of it. It
-says less about inputs that are farther apart. The figures are from {survey.rows:,} public rows of
-{survey.dimension} numbers, with {escape(survey.norm.value)} distance.</p></header>""",
-        "<main>",
-        _facts(survey),
-        _counts(survey),
-        _caps(survey),
-        _rules(survey),
-        "" if pictures is None else _pictures(*pictures),
-        "</main>",
-    ]
-    return document(
-        title="What a radius means",
+    return page(
+        "What a radius means for these rows",
+        f"""A guarantee for neighbours within R hides an input among those within R of it. It says
+        less about inputs that are farther apart. The figures are from {survey.rows:,} public rows
+        of {survey.dimension} numbers, with {survey.norm.value} distance.""",
+        [
+            Fact(shown(survey.first[0]), "median distance of a row to the nearest other row"),
+            *(
+                Fact(shown(spread[0]), f"median distance to the nearest row with another {name}")
+                for name, spread in survey.other.items()
+            ),
+            Fact(shown(survey.random_pair), "median distance of two random rows"),
+        ],
+        [
+            _counts(survey),
+            _caps(survey),
+            _rules(survey),
+            *(() if pictures is None else (_pictures(*pictures),)),
+        ],
+        name="radius",
         about="Which public rows lie within a radius, and what a guarantee says about them",
-        body=body,
+        window="What a radius means",
         answered=_ANSWERED,
     )
 
@@ -66,20 +69,7 @@ def shown(value: float) -> str:
     return f"{value:.4g}" if math.isfinite(value) else "–"
 
 
-def _facts(survey: RadiusSurvey) -> str:
-    facts = [
-        (shown(survey.first[0]), "median distance of a row to the nearest other row"),
-        *(
-            (shown(spread[0]), f"median distance to the nearest row with another {escape(name)}")
-            for name, spread in survey.other.items()
-        ),
-        (shown(survey.random_pair), "median distance of two random rows"),
-    ]
-    items = "".join(f"<li><b>{value}</b><span>{text}</span></li>" for value, text in facts)
-    return f'<ul class="facts" aria-label="Main results">{items}</ul>'
-
-
-def _counts(survey: RadiusSurvey) -> str:
+def _counts(survey: RadiusSurvey) -> Section:
     rows = [
         (
             f"{at.radius:g}",
@@ -90,7 +80,6 @@ def _counts(survey: RadiusSurvey) -> str:
                 *(percent(share) for share in at.counterfactuals.values()),
                 f"{at.median_hops:,}",
             ],
-            "",
         )
         for at in survey.at
     ]
@@ -101,13 +90,11 @@ def _counts(survey: RadiusSurvey) -> str:
         *(f"another {name} within R" for name in survey.other),
         "steps of R between random rows, median",
     )
-    table = figure_table("", "R", heads, rows)
-    return f"""<section aria-labelledby="counts"><h2 id="counts">Who lies within R</h2>
-<p>An answer about an input could also be about any point within R of it. Only points that are real
-inputs hide anybody. If hardly any row has another one within R, then R is small against the
-differences of inputs. Counts are exact, over all rows.</p>
-{_shares(survey)}{table}
-{"".join(f"<p>{escape(said)}</p>" for said in survey.advice())}</section>"""
+    words = """An answer about an input could also be about any point within R of it. Only points
+    that are real inputs hide anybody. If hardly any row has another one within R, then R is small
+    against the differences of inputs. Counts are exact, over all rows."""
+    advice = paragraphs("\n\n".join(survey.advice()))
+    return Section("Who lies within R", words, [_shares(survey), Table("R", heads, rows), advice])
 
 
 def _shares(survey: RadiusSurvey) -> str:
@@ -147,7 +134,7 @@ def _figure(series: Sequence[Series], chosen: dict[str, float], y_name: str, cap
     )
 
 
-def _caps(survey: RadiusSurvey) -> str:
+def _caps(survey: RadiusSurvey) -> Section:
     rows = [
         (
             f"{caps.radius:g}, {caps.epsilon:g}",
@@ -155,19 +142,17 @@ def _caps(survey: RadiusSurvey) -> str:
                 f"{caps.factor:,.4g}",
                 *(f"{cap:.3f}" for cap in (caps.neighbours, caps.median_pair, caps.farthest)),
             ],
-            "",
         )
         for caps in survey.caps
     ]
     heads = ("e^ε", "neighbours", "median pair", "99 of 100 pairs")
-    chart = _chart(survey) if survey.caps else ""
     delta = f", δ = {survey.delta:g}" if survey.delta else ""
-    return f"""<section aria-labelledby="caps"><h2 id="caps">Which of two: proved caps</h2>
-<p>An attacker knows two equally likely inputs and sees one answer. The attacker names the right one
-with probability at most 1/(1 + e^(-ε h)){delta and " (and a term for δ)"}, where h is the number of
-steps of R between them. At .5 the guarantee hides which it was. At 1 it says nothing about
-them.</p>
-{chart}{figure_table("", "R, ε" + delta, heads, rows)}</section>"""
+    words = f"""An attacker knows two equally likely inputs and sees one answer. The attacker names
+    the right one with probability at most 1/(1 + e^(-ε h)){delta and " (and a term for δ)"}, where
+    h is the number of steps of R between them. At .5 the guarantee hides which it was. At 1 it says
+    nothing about them."""
+    chart = _chart(survey) if survey.caps else ""
+    return Section("Which of two: proved caps", words, [chart, Table("R, ε" + delta, heads, rows)])
 
 
 def _chart(survey: RadiusSurvey) -> str:
@@ -188,43 +173,28 @@ def _chart(survey: RadiusSurvey) -> str:
     return _figure(series, {"random pair": apart}, "cap, median pair", caption)
 
 
-def _rules(survey: RadiusSurvey) -> str:
+def _rules(survey: RadiusSurvey) -> Section:
     rows = [
-        (f"{number}. {rule.name}", [shown(rule.radius)], "")
+        (f"{number}. {rule.name}", [shown(rule.radius)])
         for number, rule in enumerate(survey.rules, 1)
     ]
-    return f"""<section aria-labelledby="rules"><h2 id="rules">Rules that choose R</h2>
-<p>Each rule gives the least R for which its statement is true of these rows. A dash means that no R
-makes it true.</p>
-{figure_table("", "statement", ("R",), rows)}</section>"""
+    words = """Each rule gives the least R for which its statement is true of these rows. A dash
+    means that no R makes it true."""
+    return Section("Rules that choose R", words, [Table("statement", ("R",), rows)])
 
 
-def _pictures(decoded: Images, neighbours: Images) -> str:
-    rows = "".join(
-        "<tr>"
-        + _image(picture, "decoded row")
-        + "".join(_image(other, "decoded neighbour") for other in others)
-        + "</tr>"
-        for picture, others in zip(decoded, neighbours, strict=True)
-    )
-    return f"""<section aria-labelledby="pictures"><h2 id="pictures">Neighbours at distance R</h2>
-<p>On the left are rows, decoded from their embeddings. On the right are points at distance R from
-them: of those that were tried, the ones whose pictures differ most. The guarantee hides which
-picture of a line was the input.</p>
-<div class="scroll" role="region" aria-label="pictures" tabindex="0"><table class="pictures">
-{rows}</table></div></section>"""
-
-
-def _image(picture: Images, name: str) -> str:
-    from PIL import Image
-
-    pixels = np.rint(255 * np.clip(picture, 0.0, 1.0)).astype(np.uint8)
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, format="png")
-    code = base64.b64encode(buffer.getvalue()).decode()
-    return (
-        f'<td><img alt="{escape(name)}" width="{_SIDE}" height="{_SIDE}" '
-        f'src="data:image/png;base64,{code}"></td>'
+def _pictures(decoded: Images, neighbours: Images) -> Section:
+    words = """On the left are rows, decoded from their embeddings. On the right are points at
+    distance R from them: of those that were tried, the ones whose pictures differ most. The
+    guarantee hides which picture of a line was the input."""
+    names = ["itself", *(f"neighbour {at}" for at in range(1, neighbours.shape[1] + 1))]
+    rows = [
+        (f"row {at}", "", np.concatenate([picture[None], others]))
+        for at, (picture, others) in enumerate(zip(decoded, neighbours, strict=True), 1)
+    ]
+    caption = "Decoded rows, and decoded neighbours."
+    return Section(
+        "Neighbours at distance R", words, [Pictures(caption, names, rows, inverted=False)]
     )
 
 

@@ -62,8 +62,8 @@ A fold of a tenth of the records shares none of them with a chance of .9^64 = .0
 _RANKED_COLUMNS = 64
 """Number of columns that rank the rows. Other columns are read only for rows that come first."""
 
-_AT_ONCE = 2**20
-"""Count of numbers that are turned into doubles at once."""
+_AT_ONCE = 2**16
+"""Count of numbers that are turned into doubles at once, which stay in the cache."""
 
 _CALL_FIT_ONCE = frozenset({"base", "utils", "pipeline", "compose", "frozen"})
 """Parts of scikit-learn that may stand on the call stack of a fit that no ledger books.
@@ -342,8 +342,11 @@ def _least_rows(X: npt.ArrayLike | Shards) -> frozenset[bytes]:
     """
     first: dict[tuple[int, int], bytes] = {}
     for block in _blocks(X):
-        first |= _first_of(block)
-        first = {rank: first[rank] for rank in sorted(first)[:LEAST_ROWS]}
+        last = max(first)[0] if len(first) == LEAST_ROWS else 2**64 - 1
+        found = _first_of(block, np.uint64(last))
+        if found:
+            first |= found
+            first = {rank: first[rank] for rank in sorted(first)[:LEAST_ROWS]}
     return frozenset(first.values())
 
 
@@ -360,16 +363,19 @@ def _blocks(X: npt.ArrayLike | Shards) -> Iterable[npt.NDArray[Any]]:
         yield rows[start : start + step]
 
 
-def _first_of(rows: npt.NDArray[Any]) -> dict[tuple[int, int], bytes]:
+def _first_of(rows: npt.NDArray[Any], last: np.uint64) -> dict[tuple[int, int], bytes]:
     """Return the digests of the first rows of a block by their ranks.
 
-    The rank is a keyed hash of some columns, then one of all columns for the rows that may still
-    be among the first. The second hash decides between rows that agree in the ranked columns.
+    The rank is a keyed hash of some columns, at most ``last``, then one of all columns for the rows
+    that may still be among the first. The second hash decides between rows that agree in the ranked
+    columns.
     """
     columns, factors = _ranking(rows.shape[1])
     ranked = rows if len(columns) == rows.shape[1] else rows[:, columns]
     coarse = _hashes(ranked, factors[columns])
-    places = np.flatnonzero(coarse <= _last_of_the_first(coarse))
+    places = np.flatnonzero(coarse <= last)
+    if len(places) > LEAST_ROWS:
+        places = places[coarse[places] <= _last_of_the_first(coarse[places])]
     if len(columns) == rows.shape[1]:  # then rows of one hash are the same row
         places = places[np.unique(coarse[places], return_index=True)[1]]
     found: dict[tuple[int, int], int] = {}
@@ -416,7 +422,7 @@ def _hashes(rows: npt.NDArray[Any], factors: Words) -> Words:
     bits = _canonical(rows).view(np.uint64)
     # The low bits of whole numbers are 0, and an odd factor would keep them so.
     bits ^= bits >> np.uint64(32)
-    sums = bits @ factors
+    sums = np.einsum("ij,j->i", bits, factors)
     sums ^= sums >> np.uint64(29)
     return np.asarray(sums * (factors[0] | np.uint64(1)), dtype=np.uint64)
 

@@ -5,8 +5,14 @@ bundle are drawn in one call. Each of them costs and gets the same as if it had 
 
 The transaction that charges makes a row of ``service_answers`` under the principal and its
 idempotency key. The transaction that commits fills it. A repeated request finds that row, whatever
-happened in between: the stored bytes, "under way", or "lost" once its time is up. Nothing is ever
-drawn twice. The database alone decides which of them holds, so several processes and hosts agree.
+happened in between: the stored bytes, "under way", or "lost" once its time is up. The database
+alone decides which of them holds, so several processes and hosts agree.
+
+The first transaction survives a killed process and waits for no disk. The second waits, and brings
+the first to the disk with it, since a database's log is kept up to some point. Then the anchor
+moves, and then the answer leaves. So whatever a client sees, an answer, a fault or "lost", stands
+on a charge that survives a power cut. A power cut between the two may lose both, and with them a
+draw that nobody has seen. A killed process loses neither, and nothing is drawn twice.
 
 Each row is an item of the ledger's tree, under the entry that charges and then under the one that
 commits. If a row was changed, added or removed by other means, a request for it is refused. The
@@ -20,6 +26,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from threading import Semaphore
 from typing import Any
 
@@ -85,8 +92,8 @@ class Answering:
     """Answer requests, each of them once.
 
     **Guarantee.** Over all threads, processes and hosts on one ledger: every body that leaves was
-    drawn once, after its charge was durable, and stored with the commit of its receipt. The same
-    request gets the same bytes, for good.
+    drawn once, after its charge, and stored with the commit of its receipt. Both are durable, and
+    the anchor is behind them, before it leaves. The same request gets the same bytes, for good.
 
     Args:
         ledger: the ledger that is charged.
@@ -124,9 +131,10 @@ class Answering:
     def answer(self, asked: Sequence[Asked]) -> list[Answer | Exception]:
         """Return what each of the requests gets, in their order. The caller has the turn.
 
-        An answer has one row for each row that was asked about, charged durably before it is
-        drawn. A repeated request gets its first answer. A request that is refused harms no other.
-        A fault after the charge cannot depend on a row, and fails all that are drawn together.
+        An answer has one row for each row that was asked about, charged before it is drawn. A
+        repeated request gets its first answer. A request that is refused harms no other. A fault
+        after the charge cannot depend on a row, and fails all that are drawn together. Its charge
+        is durable before anybody is told.
 
         Returns:
             For each request an ``Answer``, or one of these errors.
@@ -155,14 +163,14 @@ class Answering:
         groups: defaultdict[str, list[int]] = defaultdict(list)
         for place in charged:
             groups[asked[place].question.bundle.identity].append(place)
-        written: dict[int, tuple[bytes, str]] = {}
+        written: dict[int, tuple[bytes, str] | Exception] = {}
         for places in groups.values():
             try:
                 written |= self._drawn(
                     {place: (asked[place].request, charged[place]) for place in places}
                 )
             except Exception as error:  # what was charged stays spent
-                found = [error if place in places else old for place, old in enumerate(found)]
+                written |= dict.fromkeys(places, error)
         for place, kept in self._stored(asked, charged, written):
             found[place] = kept
         assert None not in found
@@ -187,7 +195,7 @@ class Answering:
         return receipt_of(bytes(found["body"]))
 
     def waited(
-        self, works: Sequence[Callable[[Page], Any]], *, keep: bool = True
+        self, works: Sequence[Callable[[Page], Any]], *, keep: bool
     ) -> list[Any | ReticentError]:
         """Return what the writer makes of ``works``, while others have their turn."""
         self._turn.release()
@@ -204,7 +212,8 @@ class Answering:
             return
         try:
             outcomes = self.waited(
-                [self._charging(asked.request, cost) for asked, cost in wanted.values()]
+                [self._charging(asked.request, cost) for asked, cost in wanted.values()],
+                keep=False,
             )
         except Exception as error:  # the transaction did not take place, or nobody knows
             yield from ((place, error) for place in wanted)
@@ -271,25 +280,31 @@ class Answering:
         self,
         asked: Sequence[Asked],
         charged: dict[int, Charged],
-        written: dict[int, tuple[bytes, str]],
+        written: dict[int, tuple[bytes, str] | Exception],
     ) -> Iterator[tuple[int, Answer | Exception]]:
-        """Yield each answer, once it is stored with the commit of its charge."""
+        """Yield each answer, once it is stored with the commit of its charge, and each fault, once
+        its charge is durable.
+        """
         if not written:
             return
-        works = [
-            self._storing(asked[place].request, charged[place].reservation, body, receipt)
-            for place, (body, receipt) in written.items()
+        works: list[Callable[[Page], Any]] = [
+            _nothing
+            if isinstance(made, Exception)
+            else self._storing(asked[place].request, charged[place].reservation, *made)
+            for place, made in written.items()
         ]
         try:
             outcomes = self._tried(works)
         except Exception as error:  # not stored, or nobody knows
             yield from ((place, error) for place in written)
             return
-        for (place, (body, _)), outcome in zip(written.items(), outcomes, strict=True):
+        for (place, made), outcome in zip(written.items(), outcomes, strict=True):
             if isinstance(outcome, ReticentError):
                 yield place, outcome
+            elif isinstance(made, Exception):
+                yield place, made
             else:
-                yield place, Answer(body, repeated=False, rows=asked[place].question.rows)
+                yield place, Answer(made[0], repeated=False, rows=asked[place].question.rows)
 
     def _storing(
         self, request: Request, reservation: Reservation, body: bytes, receipt: str
@@ -304,10 +319,10 @@ class Answering:
 
         return work
 
-    def _tried(self, works: Sequence[Callable[[Page], None]]) -> list[ReticentError | None]:
+    def _tried(self, works: Sequence[Callable[[Page], Any]]) -> list[Any | ReticentError]:
         for left in reversed(range(_TRIES)):
             try:
-                return self.waited(works, keep=False)
+                return self.waited(works, keep=True)
             except LedgerUnavailable:
                 if not left:
                     raise
@@ -321,13 +336,16 @@ class Answering:
                 "Idempotency-Key: stands for another request of this client; repeat that one, or "
                 "choose a new key"
             )
-        if row["state"] == "charged":
-            if self._clock() * _MICROSECONDS < row["due"]:
-                raise RequestUnderWay(
-                    "this request is charged and being answered; repeat it a little later, with "
-                    "the same key"
-                )
-            row = self._writer.post(lambda page: _give_up(page, request))
+        if row["state"] == "charged" and self._clock() * _MICROSECONDS < row["due"]:
+            raise RequestUnderWay(
+                "this request is charged and being answered; repeat it a little later, with the "
+                "same key"
+            )
+        # Also of an answer: who stored it may have been killed before the anchor was moved.
+        (done,) = self.waited([partial(_give_up, request=request)], keep=True)
+        if isinstance(done, ReticentError):
+            raise done
+        row = done
         if row["state"] == "answered":
             return Answer(bytes(row["body"]), repeated=True, rows=rows)
         if row["state"] == "removed":
@@ -349,14 +367,23 @@ def _removed() -> AnswerLost:
     )
 
 
+def _nothing(page: Page) -> None:
+    """Write nothing. A transaction that is kept makes durable what was there before it."""
+
+
 def _find(page: Page, request: Request) -> Values | None:
     return stored.find(page, request.key.principal, request.idempotency_key)
 
 
 def _give_up(page: Page, request: Request) -> Values:
-    """Mark a request as lost unless it was answered in the meantime, and return its row."""
+    """Mark a request as lost unless it was answered in the meantime, and return its row.
+
+    Raises:
+        AnswerLost: there is no row, since the ledger has gone back in time.
+    """
     row = _find(page, request)
-    assert row is not None  # rows are never removed
+    if row is None:
+        raise _lost()
     if row["state"] == "charged":
         row = stored.change(page, row, state="lost")
         page.note(f"answer of {row['booked']} was lost")

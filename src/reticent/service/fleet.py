@@ -8,9 +8,10 @@ import binascii
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -45,7 +46,26 @@ _PAUSE = 0.5
 """Seconds between two looks at whether a round is over."""
 
 
-class Serving(Listening):
+@dataclass(frozen=True, eq=False)
+class Party:
+    """A shuffler or an aggregator, as its server sees it.
+
+    Attributes:
+        round: the round.
+        path: last part of the address that it takes posts at.
+        take: function from the body of a post, whose object has so many members, to the answer.
+        status: function that returns what anybody may know of the round.
+        look: function that does a part of what is due, and returns whether more is.
+    """
+
+    round: Round
+    path: str
+    take: Callable[[bytes, int], dict[str, Any]]
+    status: Callable[[], dict[str, Any]]
+    look: Callable[[], bool]
+
+
+class Serving(Listening, ABC):
     """What the server of a round needs to know.
 
     Attributes:
@@ -60,6 +80,10 @@ class Serving(Listening):
     home: Path
     database: str | None = Field(default=None, repr=False)
 
+    @abstractmethod
+    def party(self, opened: ExitStack) -> Party:
+        """Return the party. ``opened`` closes what it opens."""
+
 
 class ShufflerServing(Serving):
     """What a shuffler's server needs to know.
@@ -72,6 +96,27 @@ class ShufflerServing(Serving):
     to: str
     insecure: bool = False
 
+    @override
+    def party(self, opened: ExitStack) -> Party:
+        round_ = Round.read(self.round, trusted_key=self.trusted_key)
+        carrier = opened.enter_context(closing(Carrier(self.to, round_, insecure=self.insecure)))
+        shuffler = opened.enter_context(
+            closing(Shuffler(round_, self.home, database=self.database))
+        )
+
+        def take(content: bytes, names: int) -> dict[str, Any]:
+            envelopes = [_decoded(one) for one in parsed(content, _Reports, names=names).reports]
+            return shuffler.take(envelopes, now=time.time())
+
+        def look() -> bool:
+            if shuffler.finish(now=time.time()) != CLOSED or (batch := shuffler.batch()) is None:
+                return False
+            carrier.forward(*batch)
+            shuffler.forwarded(batch[0]["number"])
+            return True
+
+        return Party(round_, "reports", take, shuffler.status, look)
+
 
 class AggregatorServing(Serving):
     """What an aggregator's server needs to know.
@@ -83,6 +128,28 @@ class AggregatorServing(Serving):
 
     bundle: Path
     ledger: str = Field(min_length=1, repr=False)
+
+    @override
+    def party(self, opened: ExitStack) -> Party:
+        from reticent.systems.power.code_encoder import CodeEncoder
+
+        round_ = Round.read(self.round, trusted_key=self.trusted_key)
+        encoder = CodeEncoder.load(self.bundle, trusted_key=self.trusted_key)
+        books = opened.enter_context(closing(Ledger.open(self.ledger)))
+        aggregator = opened.enter_context(
+            closing(Aggregator(round_, encoder, self.home, ledger=books, database=self.database))
+        )
+
+        def take(content: bytes, names: int) -> dict[str, Any]:
+            stated = parsed(content, _Batch, names=names).model_dump()
+            aggregator.take(stated, _decoded(stated.pop("reports")))
+            return aggregator.status()
+
+        def look() -> bool:
+            aggregator.finish()
+            return False
+
+        return Party(round_, "batches", take, aggregator.status, look)
 
 
 class _Reports(StrictBody):
@@ -98,127 +165,16 @@ class _Batch(StrictBody):
     reports: Annotated[str, Field(max_length=2**17)]
 
 
-class Party(ABC):
-    """A shuffler or an aggregator, as its server sees it.
-
-    Attributes:
-        path: last part of the address that it takes posts at.
-        round: the round.
-    """
-
-    path: str
-    round: Round
-
-    @abstractmethod
-    def take(self, content: bytes, names: int) -> dict[str, Any]:
-        """Return the answer to the body of a post, whose object has so many members."""
-
-    @abstractmethod
-    def status(self) -> dict[str, Any]:
-        """Return what anybody may know of the round."""
-
-    @abstractmethod
-    def look(self) -> bool:
-        """Do a part of what is due, and return whether more is."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close what is open."""
-
-
-class ShufflerParty(Party):
-    """A shuffler, and its way to the aggregator."""
-
-    path = "reports"
-
-    def __init__(self, settings: ShufflerServing) -> None:
-        self.round = Round.read(settings.round, trusted_key=settings.trusted_key)
-        self._carrier = Carrier(settings.to, self.round, insecure=settings.insecure)
-        self._shuffler = Shuffler(self.round, settings.home, database=settings.database)
-
-    @override
-    def take(self, content: bytes, names: int) -> dict[str, Any]:
-        envelopes = [_decoded(one) for one in parsed(content, _Reports, names=names).reports]
-        return self._shuffler.take(envelopes, now=time.time())
-
-    @override
-    def status(self) -> dict[str, Any]:
-        return self._shuffler.status()
-
-    @override
-    def look(self) -> bool:
-        if self._shuffler.finish(now=time.time()) != CLOSED:
-            return False
-        batch = self._shuffler.batch()
-        if batch is None:
-            return False
-        self._carrier.forward(*batch)
-        self._shuffler.forwarded(batch[0]["number"])
-        return True
-
-    @override
-    def close(self) -> None:
-        self._carrier.close()
-        self._shuffler.close()
-
-
-class AggregatorParty(Party):
-    """An aggregator, and its books."""
-
-    path = "batches"
-
-    def __init__(self, settings: AggregatorServing) -> None:
-        from reticent.systems.power.code_encoder import CodeEncoder
-
-        trusted = settings.trusted_key
-        self.round = Round.read(settings.round, trusted_key=trusted)
-        encoder = CodeEncoder.load(settings.bundle, trusted_key=trusted)
-        self._ledger = Ledger.open(settings.ledger)
-        self._aggregator = Aggregator(
-            self.round, encoder, settings.home, ledger=self._ledger, database=settings.database
-        )
-
-    @override
-    def take(self, content: bytes, names: int) -> dict[str, Any]:
-        stated = parsed(content, _Batch, names=names).model_dump()
-        self._aggregator.take(stated, _decoded(stated.pop("reports")))
-        return self.status()
-
-    @override
-    def status(self) -> dict[str, Any]:
-        return self._aggregator.status()
-
-    @override
-    def look(self) -> bool:
-        self._aggregator.finish()
-        return False
-
-    @override
-    def close(self) -> None:
-        self._aggregator.close()
-        self._ledger.close()
-
-
-def run_shuffler(settings: ShufflerServing) -> None:
-    """Take, shuffle and forward the reports of one round, until told to stop.
+def run_round(settings: Serving) -> None:
+    """Serve a shuffler or an aggregator of one round, until told to stop.
 
     Raises:
-        InvalidInput, UntrustedSignature: a round, key or address that cannot be used.
-        LedgerUnavailable: the database cannot be used.
-    """
-    uvicorn, options = listening(settings)
-    uvicorn.run(create_app(settings, ShufflerParty(settings)), **options)
-
-
-def run_aggregator(settings: AggregatorServing) -> None:
-    """Take and count what the shuffler of one round forwards, until told to stop.
-
-    Raises:
-        InvalidInput, UntrustedSignature: a round, bundle or key that cannot be used.
+        InvalidInput, UntrustedSignature: a round, bundle, key or address that cannot be used.
         LedgerUnavailable: a ledger or database that cannot be used.
     """
     uvicorn, options = listening(settings)
-    uvicorn.run(create_app(settings, AggregatorParty(settings)), **options)
+    with ExitStack() as opened:
+        uvicorn.run(create_app(settings, settings.party(opened)), **options)
 
 
 def create_app(settings: Serving, party: Party) -> ASGIApp:
@@ -288,7 +244,6 @@ def create_app(settings: Serving, party: Party) -> ASGIApp:
         with suppress(asyncio.CancelledError):
             await look
         await asyncio.to_thread(thread.shutdown)
-        party.close()
         say("stopped")
 
     plain = Starlette(lifespan=lifespan)

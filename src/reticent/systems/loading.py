@@ -13,7 +13,7 @@ from reticent.systems.methods import BUILT_IN, find_methods
 VALUE_MODEL = "ValueModel"
 """What a stored model of released values says that it is; see ``reticent.systems.value_models``."""
 
-_CODES = "CodeEncoder"
+_TAKE_MODULES = ("PosthocEncoder", "PosthocClassifier", "CodeEncoder")
 
 
 def load(folder: str | Path, *, trusted_key: str | Path | None = None, embedder: Any = None) -> Any:
@@ -42,16 +42,9 @@ def load(folder: str | Path, *, trusted_key: str | Path | None = None, embedder:
         Traceback (most recent call last):
         reticent.core.errors.InvalidInput: folder='no/such/folder': expected a bundle folder, ...
     """
-    name = Bundle.read(folder, trusted_key=trusted_key).system
-    if name == VALUE_MODEL:
-        from reticent.systems.value_models import ValueModel
-
-        return ValueModel.load(folder, trusted_key=trusted_key)
-    kind = _estimator(name, f"folder={str(folder)!r}")
-    if embedder is None:
-        return kind.load(folder, trusted_key=trusted_key)
-    _takes_module(name)
-    return kind.load(folder, embedder=embedder, trusted_key=trusted_key)
+    return _loaded(
+        Bundle.read(folder, trusted_key=trusted_key).system, folder, trusted_key, embedder
+    )
 
 
 def load_answering(
@@ -60,8 +53,8 @@ def load_answering(
     """Return what a bundle holds, ready to answer and not to be fitted again: for devices and
     services.
 
-    It does what ``load`` does, with less around it: a posthoc bundle whose embedder and network are
-    plain arrays answers without torch.
+    It does what ``load`` does, and refuses a model of released values. A bundle whose embedder and
+    network are plain arrays answers without torch.
 
     Args:
         folder: the bundle, as ``save`` wrote it.
@@ -82,30 +75,29 @@ def load_answering(
         Traceback (most recent call last):
         reticent.core.errors.InvalidInput: folder='no/such/folder': expected a bundle folder, ...
     """
-    from reticent.systems.posthoc.answering import ESTIMATORS, StoredPosthoc
-
     name = Bundle.read(folder, trusted_key=trusted_key).system
     if name == VALUE_MODEL:
         raise InvalidInput(
             f"folder={str(folder)!r}: holds a model of released values, which answers nothing "
             "about rows; load it with reticent.load"
         )
-    if name in ESTIMATORS:
-        return StoredPosthoc.load(folder, embedder=embedder, trusted_key=trusted_key)
-    if name == _CODES:
-        return _estimator(name, "").load(folder, embedder=embedder, trusted_key=trusted_key)
-    if embedder is not None:
-        _takes_module(name)
-    return _estimator(name, f"folder={str(folder)!r}").load(folder, trusted_key=trusted_key)
+    return _loaded(name, folder, trusted_key, embedder)
 
 
-def _takes_module(name: str) -> None:
-    from reticent.systems.posthoc.answering import ESTIMATORS
+def _loaded(name: str, folder: str | Path, trusted_key: str | Path | None, embedder: Any) -> Any:
+    """Return what a bundle of the estimator called ``name`` holds."""
+    if name == VALUE_MODEL:
+        from reticent.systems.value_models import ValueModel
 
-    if name not in (*ESTIMATORS, _CODES):
+        return ValueModel.load(folder, trusted_key=trusted_key)
+    kind = _estimator(name, f"folder={str(folder)!r}")
+    if embedder is None:
+        return kind.load(folder, trusted_key=trusted_key)
+    if name not in _TAKE_MODULES:
         raise InvalidInput(
             f"embedder: expected for a posthoc bundle or a code only, this is a {name}"
         )
+    return kind.load(folder, embedder=embedder, trusted_key=trusted_key)
 
 
 def _estimator(name: str, where: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from typing_extensions import override
 
 from reticent.core.arrays import Array
@@ -44,29 +44,62 @@ class Query(Protocol):
         """One answer for each row of checked ``inputs``, and which of them are withheld."""
 
 
-class RowWise(Releasing):
-    """Mixin of a system whose fitted query answers each row by itself, at a cost a row."""
+class ReleasingSystem(Releasing, BaseEstimator):
+    """A system whose fitted query answers each row by itself, at a cost a row.
 
+    Attributes:
+        query_: the fitted query.
+        input_shape_: shape of one input.
+        n_features_in_: number of input features.
+        feature_names_in_: names of the columns, where ``fit`` saw a data frame.
+    """
+
+    query_: Any
+    input_shape_: tuple[int, ...]
+    n_features_in_: int
+
+    _identity: str
     _data_use: DataUse | None = None
     """What ``fit`` noted of the records that it protects, where it protects any."""
 
-    @property
     @abstractmethod
-    def bundle_identity_(self) -> str:
-        """The SHA-256 of the bundle, which goes into every receipt."""
-
-    @abstractmethod
-    def _fitted(self) -> Query:
-        """The fitted query, or ``NotFittedYet``."""
+    def bundle(self) -> Bundle:
+        """Return everything that ``release`` needs, ready to be written."""
 
     @abstractmethod
     def _named(self, values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> Drawn:
         """Return what the query answered, in the user's own labels, with names of columns."""
 
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the bundle, whole or not at all, by ``Bundle.write``."""
+        return self.bundle().write(folder, overwrite=overwrite)
+
+    @property
+    def bundle_identity_(self) -> str:
+        """The SHA-256 of the bundle, which goes into every receipt."""
+        self._fitted()
+        return self._identity
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The cost of one answer."""
+        guarantee: Guarantee = self._fitted().mechanism.guarantee
+        return guarantee
+
+    @override
+    def checked(self, X: npt.ArrayLike) -> Any:
+        """Return X as ``query_`` takes it: in the units of the fitted system. Private.
+
+        Raises:
+            NotFittedYet, InvalidInput: as ``release``.
+        """
+        self._fitted()
+        return inputs_as_fitted(self, X)
+
     @override
     def price(self, inputs: Any) -> Price:
         """Return what answers for checked inputs cost: that of one answer, for each row."""
-        query = self._fitted()
+        query: Query = self._fitted()
         return Price(
             query.mechanism.event,
             len(inputs),
@@ -81,42 +114,11 @@ class RowWise(Releasing):
         """Return one answer for each of the checked inputs, which must be paid for."""
         return self._named(*answers_in_parallel(self._fitted(), inputs, sampler=sampler))
 
-
-class ReleasingSystem(RowWise, BaseEstimator):
-    """A system that answers each row of its input by a released value.
-
-    Attributes:
-        input_shape_: shape of one input.
-        n_features_in_: number of input features.
-        feature_names_in_: names of the columns, where ``fit`` saw a data frame.
-    """
-
-    input_shape_: tuple[int, ...]
-    n_features_in_: int
-
-    @override
-    def checked(self, X: npt.ArrayLike) -> Any:
-        """Return X as ``query_`` takes it: in the units of the fitted system. Private.
-
-        Raises:
-            NotFittedYet, InvalidInput: as ``release``.
-        """
-        self._fitted()
-        rows = rows_as_fitted(self, X)
-        return inputs_as_fitted(self, *input_rows(rows))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Cost of one answer."""
-        return self._fitted().mechanism.guarantee
-
-    @abstractmethod
-    def bundle(self) -> Bundle:
-        """Everything that ``release`` needs, ready to be written."""
-
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the bundle, whole or not at all, by ``Bundle.write``."""
-        return self.bundle().write(folder, overwrite=overwrite)
+    def _fitted(self) -> Any:
+        """The fitted query, or ``NotFittedYet``."""
+        if not hasattr(self, "query_"):
+            raise self._not_fitted()
+        return self.query_
 
     def _not_fitted(self) -> NotFittedYet:
         name = type(self).__name__
@@ -128,6 +130,31 @@ class ReleasingSystem(RowWise, BaseEstimator):
         self.n_features_in_ = int(np.prod(shape))
 
 
+class ReleasesVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleasingSystem):
+    """A system that answers each row by a vector, whose entries are columns of a data frame."""
+
+    def transform(self, X: npt.ArrayLike) -> Array:
+        """Return the values of ``release(X)``, NaN where withheld.
+
+        Every call has fresh noise, and a cost.
+        """
+        return np.asarray(self.release(X).values)
+
+    @property
+    def _n_features_out(self) -> int:
+        outputs: int = self._fitted().outputs
+        return outputs
+
+    @override
+    def _named(self, values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> Drawn:
+        return Drawn(values, withheld, tuple(self.get_feature_names_out()))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        return tags
+
+
 class TakesInputs(Protocol):
     """A system that knows what it was fitted on."""
 
@@ -135,17 +162,19 @@ class TakesInputs(Protocol):
     n_features_in_: int
 
 
-def inputs_as_fitted(system: TakesInputs, inputs: Array, shape: tuple[int, ...]) -> Array:
-    """Return ``inputs``, if they are such as ``system`` was fitted on.
+def inputs_as_fitted(system: TakesInputs, X: npt.ArrayLike, *, records: bool = False) -> Array:
+    """Return X as rows of numbers, shape (n, features), if it is such as ``system`` was fitted on.
 
     Args:
         system: the fitted system.
-        inputs: shape (n, features).
-        shape: shape of one input before it was flattened.
+        X: inputs of the shape or with the columns of ``fit``, or flat.
+        records: whether these are private records, of which there may be none.
 
     Raises:
-        InvalidInput: another number of features, or another shape where both have one.
+        InvalidInput: another number of features, other columns, or another shape where both have
+            one.
     """
+    inputs, shape = input_rows(rows_as_fitted(system, X), records=records)
     if inputs.shape[1] != system.n_features_in_:
         name, expected = type(system).__name__, system.n_features_in_
         raise InvalidInput(

@@ -20,7 +20,7 @@ from reticent.core.errors import CalibrationFailed
 from reticent.grids.lattice import Lattice
 from reticent.grids.public_graph import PublicGraph
 from reticent.grids.shares import WHOLE, Shares
-from reticent.training.label_tables import exact_graph_table, exact_table, whole_table
+from reticent.training.label_tables import exact_table, whole_table
 from reticent.training.staircases import Information, Target, Top, label_joint
 
 _TURNS = 4
@@ -113,14 +113,11 @@ def _label_rules(target: Target, cells: Lattice | PublicGraph, epsilon: float) -
     shares, gains = joint.sum(axis=0), [joint.T]
     if isinstance(target, Information) and shares.max() > _UNEVEN * shares.min():
         gains.append((joint / shares).T)
-    if isinstance(cells, PublicGraph):
-        return [
-            exact_graph_table(gain, graph=cells, epsilon=epsilon, close=_LABEL_CLOSE).shares
-            for gain in gains
-        ]
-    steps = int(_LABEL_STEPS / (joint.shape[1] * _size(cells)))
-    settings: dict[str, Any] = {"epsilon": epsilon, "close": _LABEL_CLOSE}
-    settings["iterations"] = min(max(steps, _ITERATIONS), _LABEL_ITERATIONS)
+    steps = _LABEL_ITERATIONS
+    if isinstance(cells, Lattice):
+        affordable = int(_LABEL_STEPS / (joint.shape[1] * _size(cells)))
+        steps = min(max(affordable, _ITERATIONS), _LABEL_ITERATIONS)
+    settings: dict[str, Any] = {"epsilon": epsilon, "iterations": steps, "close": _LABEL_CLOSE}
     return [exact_table(gain, lattice=cells, **settings).shares for gain in gains]
 
 
@@ -145,7 +142,5 @@ def _solved(
     gains -= gains.min(axis=0)  # every node answers once: what all answers have changes nothing
     if gains.max() <= 0:
         return whole_table(table.T, lattice=cells, epsilon=epsilon)
-    settings: dict[str, Any] = {"epsilon": epsilon, "iterations": _ITERATIONS, "close": _CLOSE}
-    if isinstance(cells, PublicGraph):
-        return exact_graph_table(gains, graph=cells, **settings).shares
-    return exact_table(gains, lattice=cells, **settings).shares
+    found = exact_table(gains, lattice=cells, epsilon=epsilon, iterations=_ITERATIONS, close=_CLOSE)
+    return found.shares

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 import torch
 from torch import nn
 from torch.nn import functional
 
-from reticent.core.checks import positive, probability
-from reticent.core.norms import Norm
 from reticent.training.label_chances import chance_of
 from reticent.training.lipschitz_objective import (
     SPREAD,
@@ -22,51 +20,26 @@ from reticent.training.lipschitz_objective import (
 from reticent.training.networks import TrainingConfig, labelled, minimise, relu_network, rescale
 from reticent.training.progress import Report, silent
 
+if TYPE_CHECKING:
+    from reticent.training.parts.contract import PlannedRelease
+
 PLAIN = ("table", "hop", "response")
 """Mechanisms whose privacy takes nothing from the classifier: its slope is free."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LabelAwareConfig(TrainingConfig):
-    """Everything that decides a classifier for label release, apart from the embeddings.
-
-    Attributes:
-        epsilon: budget of one label.
-        radius: neighbourhood radius R in ``input_norm``.
-        mechanism: ``softmax``, ``stability`` or ``noisy-max``, or one of ``PLAIN``, for which the
-            best classifier is the one that is right most often.
-        input_norm: norm in which neighbours are near, linf or l1.
-        hidden: widths of the hidden layers.
-        warm_up: share of training, in [0, 1), that raises the mean *log* chance of the right label,
-            which has a gradient everywhere. The rest raises the mean chance, which is the accuracy
-            that will be seen.
-    """
-
-    epsilon: float
-    radius: float
-    mechanism: str
-    input_norm: Norm = Norm.LINF
-    hidden: tuple[int, ...] = (128,)
-    epochs: int = 40
-    batch_size: int = 1000
-    learning_rate: float = 1e-2
-    warm_up: float = 0.4
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("epsilon", "radius"):
-            positive(getattr(self, name), name=name)
-        if self.mechanism not in PLAIN:
-            chance_of(self.mechanism)
-        probability(self.warm_up, name="warm_up")
-        object.__setattr__(self, "input_norm", Norm.parse(self.input_norm))
+_WARM_UP = 0.4
+"""Share of training that raises the mean *log* chance of the right label, which has a gradient
+everywhere. The rest raises the mean chance, which is the accuracy that will be seen.
+"""
 
 
 def train_label_release(
     embeddings: npt.ArrayLike,
     labels: npt.ArrayLike,
-    config: LabelAwareConfig,
+    release: PlannedRelease,
+    config: TrainingConfig,
     *,
+    hidden: tuple[int, ...],
     report: Report = silent,
 ) -> nn.Sequential:
     """Train a classifier whose *released* label is right as often as possible.
@@ -78,7 +51,11 @@ def train_label_release(
     Args:
         embeddings: shape (n, d), clipped to the public domain if there is one.
         labels: shape (n,), integers 0..classes - 1.
-        config: mechanism, radius, budget, sizes and settings.
+        release: budget, radius, norm of neighbours (linf or l1), and the mechanism: "stability"
+            or "noisy-max", or one of ``PLAIN``, for which the best classifier is the
+            one that is right most often.
+        config: passes, batches, learning rate and seed.
+        hidden: widths of the hidden layers.
         report: a callback that is told after every epoch.
 
     Returns:
@@ -88,72 +65,48 @@ def train_label_release(
 
     Raises:
         InvalidInput: embeddings and labels do not fit.
+        UnknownName: the mechanism releases no labels.
         UnsupportedNorm: the input norm has infinitely many extreme points, or inputs are too many
             to enumerate.
     """
     points, targets, classes = labelled(embeddings, labels)
     torch.manual_seed(config.seed)
-    network = relu_network([points.shape[1], *config.hidden, classes])
-    if config.mechanism in PLAIN:
-        return _plain(network, points, targets, config, report)
-    directions = input_directions(points.shape[1], config.input_norm)
+    network = relu_network([points.shape[1], *hidden, classes])
+
+    def minimised(loss: Callable[[torch.Tensor, float], torch.Tensor]) -> None:
+        minimise(
+            loss,
+            network.parameters(),
+            config,
+            rows=len(points),
+            decay=True,
+            stage=f"label release, epsilon {release.epsilon:g}",
+            report=report,
+        )
+
+    if release.mechanism in PLAIN:
+        # An embedding that hardly varies may say much about the label.
+        center = points.mean(dim=0)
+        spread = points.std(dim=0, correction=0).clamp(min=1e-6)
+        standard = (points - center) / spread
+        minimised(lambda rows, _: functional.cross_entropy(network(standard[rows]), targets[rows]))
+        first = network[0]
+        assert isinstance(first, nn.Linear)
+        with torch.no_grad():  # the standardisation goes into the first layer
+            first.weight.div_(spread)
+            first.bias.sub_(first.weight @ center)
+        return network.eval()
+    directions = input_directions(points.shape[1], release.input_norm)
     functionals = output_functionals(classes, SPREAD)
-    chance = chance_of(config.mechanism)
+    chance = chance_of(release.mechanism)
 
     def loss(rows: torch.Tensor, done: float) -> torch.Tensor:
-        unit = lipschitz_bound(network, directions, functionals) * (config.radius / config.epsilon)
-        right = chance(network(points[rows]) / unit, targets[rows], config.epsilon)
-        return -(right + 1e-4).log().mean() if done < config.warm_up else -right.mean()
+        unit = lipschitz_bound(network, directions, functionals)
+        unit = unit * (release.radius / release.epsilon)
+        right = chance(network(points[rows]) / unit, targets[rows], release.epsilon)
+        return -(right + 1e-4).log().mean() if done < _WARM_UP else -right.mean()
 
-    _minimise(loss, network, len(points), config, report)
+    minimised(loss)
     with torch.no_grad():
         rescale(network, 1.0 / lipschitz_bound(network, directions, functionals))
     return network.eval()
-
-
-def _plain(
-    network: nn.Sequential,
-    points: torch.Tensor,
-    targets: torch.Tensor,
-    config: LabelAwareConfig,
-    report: Report,
-) -> nn.Sequential:
-    """Train ``network`` by cross entropy on standardised embeddings, and put the standardisation
-    into the first layer.
-
-    An embedding that hardly varies may say much about the label.
-    """
-    center = points.mean(dim=0)
-    spread = points.std(dim=0, correction=0).clamp(min=1e-6)
-    standard = (points - center) / spread
-    _minimise(
-        lambda rows, _: functional.cross_entropy(network(standard[rows]), targets[rows]),
-        network,
-        len(points),
-        config,
-        report,
-    )
-    first = network[0]
-    assert isinstance(first, nn.Linear)
-    with torch.no_grad():
-        first.weight.div_(spread)
-        first.bias.sub_(first.weight @ center)
-    return network.eval()
-
-
-def _minimise(
-    loss: Callable[[torch.Tensor, float], torch.Tensor],
-    network: nn.Sequential,
-    rows: int,
-    config: LabelAwareConfig,
-    report: Report,
-) -> None:
-    minimise(
-        loss,
-        network.parameters(),
-        config,
-        rows=rows,
-        decay=True,
-        stage=f"label release, epsilon {config.epsilon:g}",
-        report=report,
-    )

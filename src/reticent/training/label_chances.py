@@ -24,13 +24,6 @@ _NODES, _WEIGHTS = (
 )
 
 
-def softmax_chance(logits: torch.Tensor, labels: torch.Tensor, epsilon: float) -> torch.Tensor:
-    """Return the probability that softmax release answers ``labels`` (n,), from logits (n, classes)
-    in budget units, shape (n,).
-    """
-    return torch.softmax(logits, dim=1).gather(1, labels[:, None])[:, 0]
-
-
 def noisy_max_chance(logits: torch.Tensor, labels: torch.Tensor, epsilon: float) -> torch.Tensor:
     """Return the probability that the noisy maximum answers ``labels``, with exponential noise in
     place of geometric noise, shape (n,).
@@ -79,7 +72,6 @@ def stability_chance(logits: torch.Tensor, labels: torch.Tensor, epsilon: float)
 
 
 CHANCES: dict[str, Chance] = {
-    "softmax": softmax_chance,
     "stability": stability_chance,
     "noisy-max": noisy_max_chance,
 }

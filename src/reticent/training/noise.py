@@ -7,8 +7,6 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from reticent.core.checks import positive
-from reticent.core.errors import InvalidParameter
 from reticent.core.norms import Norm
 
 _DRAWS = 10_000
@@ -65,16 +63,6 @@ def noise_share(done: float, *, first: float) -> float:
         [0.25, 0.5, 1.0, 1.0]
     """
     return min(1.0, float(first ** (1.0 - done / _RAMP)))
-
-
-def check_first_noise(first_noise: float) -> None:
-    """Check the share of the noise that training starts with.
-
-    Raises:
-        InvalidParameter: it is not in (0, 1].
-    """
-    if positive(first_noise, name="first_noise") > 1:
-        raise InvalidParameter(f"first_noise={first_noise!r}: expected a share in (0, 1]")
 
 
 def _gamma(rows: int, shape: int) -> torch.Tensor:

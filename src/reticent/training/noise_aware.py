@@ -9,7 +9,8 @@ head learns first, at the full noise, and both are trained on from there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from torch import nn
 from torch.nn import functional
 
 from reticent.core.arrays import Array
-from reticent.core.checks import count, finite_array, positive, probability
+from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput
 from reticent.core.norms import Norm
 from reticent.training.heads import Head
@@ -28,8 +29,11 @@ from reticent.training.lipschitz_objective import (
     output_functionals,
 )
 from reticent.training.networks import TrainingConfig, labelled, minimise, relu_network, rescale
-from reticent.training.noise import check_first_noise, noise_share, noise_spread, training_noise
+from reticent.training.noise import noise_share, noise_spread, training_noise
 from reticent.training.progress import Report, silent
+
+if TYPE_CHECKING:
+    from reticent.training.parts.contract import PlannedRelease
 
 _HEAD_FIRST = 0.25
 """Share of training that a start is kept for, while the head learns."""
@@ -40,85 +44,47 @@ in the first steps.
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class NoiseAwareConfig(TrainingConfig):
-    """Everything that decides a noise-aware obfuscator, apart from the embeddings.
-
-    Attributes:
-        epsilon: budget that the released values will be given.
-        radius: neighbourhood radius R in ``input_norm``.
-        output_norm: the mechanism it will be released with: l1 (Laplace), linf or l2 (K-norm).
-        input_norm: norm in which neighbours are near, linf or l1.
-        outputs: number of released values.
-        hidden: widths of the obfuscator's hidden layers.
-        head_hidden: widths of the hidden layers of the head trained with it.
-        first_noise: noise at the start of training as a share of the full noise, in (0, 1]. It
-            rises along a geometric ramp over the first three quarters. A small budget that starts
-            at full noise stays in a poor optimum (at epsilon 1 that costs up to 8 points).
-        warm_up: share of training, in [0, 1), with the cross entropy, which has a gradient
-            everywhere. The rest raises the head's mean probability of the right label, which is
-            nearer to the accuracy that counts.
-    """
-
-    epsilon: float
-    radius: float
-    output_norm: Norm
-    input_norm: Norm = Norm.LINF
-    outputs: int = 6
-    hidden: tuple[int, ...] = (64,)
-    head_hidden: tuple[int, ...] = (64, 64)
-    epochs: int = 40
-    batch_size: int = 1000
-    learning_rate: float = 1e-2
-    first_noise: float = 0.2
-    warm_up: float = 0.8
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("epsilon", "radius"):
-            positive(getattr(self, name), name=name)
-        count(self.outputs, name="outputs")
-        check_first_noise(self.first_noise)
-        probability(self.warm_up, name="warm_up")
-        object.__setattr__(self, "output_norm", Norm.parse(self.output_norm))
-        object.__setattr__(self, "input_norm", Norm.parse(self.input_norm))
-
-
-@dataclass(frozen=True)
-class TrainedNoiseAware:
-    """A noise-aware obfuscator and the head that was trained with it.
-
-    Attributes:
-        network: Linear and ReLU layers, scaled so that the training bound on their constant is 1.
-        head: classifier of released values with noise scale ``radius / epsilon``.
-    """
-
-    network: nn.Sequential
-    head: Head
+_HEAD_HIDDEN = (64, 64)
+_WARM_UP = 0.8
+"""Share of training with the cross entropy, which has a gradient everywhere. The rest raises the
+head's mean probability of the right label, which is nearer to the accuracy that counts.
+"""
 
 
 def train_noise_aware(
     embeddings: npt.ArrayLike,
     labels: npt.ArrayLike,
-    config: NoiseAwareConfig,
+    release: PlannedRelease,
+    config: TrainingConfig,
     *,
+    outputs: int,
+    hidden: tuple[int, ...],
+    first_noise: float,
     start: npt.ArrayLike | None = None,
     report: Report = silent,
-) -> TrainedNoiseAware:
-    """Train an obfuscator and its head on released values.
+) -> nn.Sequential:
+    """Train an obfuscator, and a head beside it, on released values.
 
     Args:
         embeddings: shape (n, d), clipped to the public domain if there is one.
         labels: shape (n,), integers 0..classes - 1.
-        config: mechanism, radius, budget, sizes and settings.
+        release: budget, radius R, the norm of neighbours (linf or l1), and the norm of the outputs
+            by the mechanism that releases them: l1 (Laplace), linf or l2 (K-norm).
+        config: passes, batches, learning rate and seed.
+        outputs: number of released values.
+        hidden: widths of the hidden layers.
+        first_noise: noise at the start of training as a share of the full noise, in (0, 1]. It
+            rises along a geometric ramp over the first three quarters. A small budget that starts
+            at full noise stays in a poor optimum (at epsilon 1 that costs up to 8 points).
         start: a linear map, shape (outputs, d), that the network computes before training, wherever
             these embeddings lie, at the bound of that map. Noise is full from the beginning then,
             and ``first_noise`` is not used. None for random weights.
         report: a callback that is told after every epoch.
 
     Returns:
-        Obfuscator and head in evaluation mode. The network's constant must still be certified,
-        because the training bound is float32 and rounds either way.
+        Linear and ReLU layers in evaluation mode, scaled so that the training bound on their
+        constant is 1. The constant must still be certified, because the training bound is float32
+        and rounds either way.
 
     Raises:
         InvalidInput: embeddings and labels do not fit, or a start has another shape, or more
@@ -130,61 +96,57 @@ def train_noise_aware(
         Embeddings that carry nothing about the labels leave a network of constant 1 that releases
         noise.
     """
+    norm = release.output
+    assert isinstance(norm, Norm)  # vectors are released
     points, targets, classes = labelled(embeddings, labels)
-    directions = input_directions(points.shape[1], config.input_norm)
-    functionals = (
-        None
-        if config.output_norm is Norm.L2
-        else output_functionals(config.outputs, config.output_norm)
-    )
+    directions = input_directions(points.shape[1], release.input_norm)
+    functionals = None if norm is Norm.L2 else output_functionals(outputs, norm)
     torch.manual_seed(config.seed)
-    network = relu_network([points.shape[1], *config.hidden, config.outputs])
-    first_noise, learning_rate = config.first_noise, config.learning_rate
+    network = relu_network([points.shape[1], *hidden, outputs])
     if start is not None:
-        _start_at(network, _checked_start(start, config, points.shape[1]), points)
-        first_noise, learning_rate = 1.0, _SMALLER_STEPS * learning_rate
-    head = Head(config.outputs, classes, config.head_hidden)
-    scale = config.radius / config.epsilon
-    unit = noise_spread(config.outputs, output_norm=config.output_norm)
+        _start_at(network, _checked_start(start, (*hidden, outputs), points.shape[1]), points)
+        first_noise = 1.0
+        config = replace(config, learning_rate=_SMALLER_STEPS * config.learning_rate)
+    head = Head(outputs, classes, _HEAD_HIDDEN)
+    scale = release.radius / release.epsilon
+    unit = noise_spread(outputs, output_norm=norm)
 
     def values(rows: torch.Tensor, share: float) -> torch.Tensor:
         """Return released values at ``share`` of the full noise, in units that keep their size near
         1 throughout.
         """
         bound = lipschitz_bound(network, directions, functionals)
-        noise = training_noise(len(rows), config.outputs, output_norm=config.output_norm)
-        outputs: torch.Tensor = network(points[rows]) / bound + share * scale * noise
-        return outputs / max(share * scale * unit, 1.0)
+        noise = training_noise(len(rows), outputs, output_norm=norm)
+        released: torch.Tensor = network(points[rows]) / bound + share * scale * noise
+        return released / max(share * scale * unit, 1.0)
 
     def loss(rows: torch.Tensor, done: float) -> torch.Tensor:
         network.requires_grad_(start is None or done >= _HEAD_FIRST)
         logits = head.network(values(rows, noise_share(done, first=first_noise)))
-        if done < config.warm_up:
+        if done < _WARM_UP:
             return functional.cross_entropy(logits, targets[rows])
         return -torch.softmax(logits, dim=1).gather(1, targets[rows][:, None]).mean()
 
     minimise(
         loss,
         [*network.parameters(), *head.parameters()],
-        replace(config, learning_rate=learning_rate),
+        config,
         rows=len(points),
         decay=True,
-        stage=f"noise-aware, epsilon {config.epsilon:g}",
+        stage=f"noise-aware, epsilon {release.epsilon:g}",
         report=report,
     )
     with torch.no_grad():
         rescale(network, 1.0 / lipschitz_bound(network, directions, functionals))
-        head.spread.fill_(max(scale * unit, 1.0))
-    return TrainedNoiseAware(network=network.eval(), head=head.eval())
+    return network.eval()
 
 
-def _checked_start(start: npt.ArrayLike, config: NoiseAwareConfig, inputs: int) -> Array:
+def _checked_start(start: npt.ArrayLike, widths: tuple[int, ...], inputs: int) -> Array:
     weight = finite_array(start, name="start", ndim=2)
-    narrow = min((*config.hidden, len(weight)))
-    if weight.shape != (config.outputs, inputs) or narrow < len(weight):
+    if weight.shape != (widths[-1], inputs) or min(widths) < len(weight):
         raise InvalidInput(
-            f"start: expected shape ({config.outputs}, {inputs}) and hidden layers of at least as "
-            f"many units as outputs, got shape={weight.shape}, hidden={config.hidden}"
+            f"start: expected shape ({widths[-1]}, {inputs}) and hidden layers of at least as many "
+            f"units as outputs, got shape={weight.shape}, hidden={widths[:-1]}"
         )
     return weight
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from reticent.core.arrays import Array
+from reticent.core.arrays import Array, Arrays, part_of, under
 from reticent.core.checks import count, finite_array, flag, positive, real
 from reticent.core.errors import InvalidInput, InvalidParameter, NotFittedYet
 from reticent.core.rows import each_row, finite_or_zero, in_blocks
@@ -211,7 +211,7 @@ class PatchFeatures(PublicMap):
             found = 0.5 * (found + self._encoded(np.ascontiguousarray(picture[:, :, ::-1])))
         return found.astype(np.float64)[None, :]
 
-    def describe(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def describe(self) -> tuple[dict[str, Any], Arrays]:
         """Return settings and arrays for a bundle, which ``from_description`` reads back."""
         settings = {
             "kind": "PatchFeatures",
@@ -228,9 +228,7 @@ class PatchFeatures(PublicMap):
         return settings, {"filters": self.filters_, "offsets": self.offsets_}
 
     @classmethod
-    def from_description(
-        cls, settings: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]
-    ) -> PatchFeatures:
+    def from_description(cls, settings: dict[str, Any], arrays: Arrays) -> PatchFeatures:
         """Return the fitted map that ``describe`` described.
 
         Raises:
@@ -361,7 +359,7 @@ class PublicPCA(PublicMap):
             parts.append(self.space_.points(features_of(self.of, block)))
         return np.concatenate(parts) / UNIT
 
-    def describe(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def describe(self) -> tuple[dict[str, Any], Arrays]:
         """Return settings and arrays for a bundle.
 
         Raises:
@@ -371,7 +369,7 @@ class PublicPCA(PublicMap):
             raise InvalidInput(
                 f"feature_map: expected a map that a bundle can hold, got {type(self.of).__name__}"
             )
-        below: tuple[Any, dict[str, npt.NDArray[Any]]] = (None, {})
+        below: tuple[Any, Arrays] = (None, {})
         if isinstance(self.of, PatchFeatures | PublicPCA):
             below = self.of.describe()
         settings = {
@@ -381,13 +379,10 @@ class PublicPCA(PublicMap):
             "columns": self.n_features_in_,
             "of": below[0],
         }
-        arrays: dict[str, npt.NDArray[Any]] = {**self.space_.arrays()}
-        return settings, arrays | {f"of.{name}": array for name, array in below[1].items()}
+        return settings, self.space_.arrays() | under("of.", below[1])
 
     @classmethod
-    def from_description(
-        cls, settings: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]
-    ) -> PublicPCA:
+    def from_description(cls, settings: dict[str, Any], arrays: Arrays) -> PublicPCA:
         """Return the fitted map that ``describe`` described.
 
         Raises:
@@ -395,21 +390,14 @@ class PublicPCA(PublicMap):
         """
         base = None
         if settings["of"] is not None:
-            below = {
-                name.removeprefix("of."): array
-                for name, array in arrays.items()
-                if name.startswith("of.")
-            }
-            base = public_map(settings["of"], below)
+            base = public_map(settings["of"], part_of(arrays, "of."))
         found = cls(components=settings["components"], whitening=settings["whitening"], of=base)
         found.space_ = PublicSpace.from_arrays(arrays)
         found.n_features_in_ = count(settings["columns"], name="columns")
         return found
 
 
-def public_map(
-    settings: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]
-) -> PatchFeatures | PublicPCA:
+def public_map(settings: dict[str, Any], arrays: Arrays) -> PatchFeatures | PublicPCA:
     """Return the fitted map that ``describe`` described, of either kind.
 
     Raises:

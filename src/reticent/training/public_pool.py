@@ -1,4 +1,6 @@
-"""A pool of models fitted on labelled public rows, from which a private model can start."""
+"""Pools of models fitted on public rows with labels or targets, from which a private model can
+start.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from reticent.core.arrays import Array, Arrays, Integers
+from reticent.core.arrays import Array, Arrays, Integers, part_of, under
 from reticent.core.checks import finite_array
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle, InvalidInput, InvalidParameter
@@ -27,6 +29,9 @@ _LEAST_ALPHA = 0.35
 _ALPHAS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 _FEW, _NEAR, _FAR = 300, 1.0, 9.0
 _WEIGHT_SPREAD, _BIAS_SPREAD = 0.5, 0.3
+_RIDGES = (1.0, 10.0, 100.0, 1000.0)
+_LEAST_ROWS = 2 * FOLDS
+_EQUAL = 0.05  # weight of equal shares in a pool of targets, as a share of squared predictions
 
 Fitted = BoostedTrees | LinearModel | Forest | Any
 
@@ -170,15 +175,9 @@ class PublicPool:
         """
         found: Arrays = {"weights": self.weights, "bias": self.bias, "constant": self.constant}
         found["alpha"] = np.array([self.alpha])
+        found |= _described(self.models)
         for at, (model, known) in enumerate(zip(self.models, self.known, strict=True)):
-            if not isinstance(model, BoostedTrees | LinearModel | Forest):
-                raise InvalidInput(
-                    f"pool: expected logistic regressions, boosted trees or forests of "
-                    f"scikit-learn, which a bundle can hold, got {type(model).__name__}"
-                )
-            kind = model.kind
-            found |= {f"{at}.{kind}.{name}": part for name, part in model.describe().items()}
-            found[f"{at}.{kind}.known"] = known
+            found[f"{at}.{model.kind}.known"] = known
         return found
 
     @classmethod
@@ -194,19 +193,12 @@ class PublicPool:
         )
         if len(alpha) != 1 or not 0 <= alpha[0] <= 1 or len(bias) != len(constant):
             raise CorruptBundle("bundle: arrays of its public pool do not fit together")
-        models: list[Fitted] = []
-        known = []
-        for at in range(len(weights)):
-            [kind] = {name.split(".")[1] for name in arrays if name.startswith(f"{at}.")}
-            head = f"{at}.{kind}."
-            parts = {n.removeprefix(head): a for n, a in arrays.items() if n.startswith(head)}
-            known.append(np.asarray(parts.pop("known"), dtype=np.int64))
-            models.append(
-                Forest.from_arrays(parts, dimension=dimension)
-                if kind == Forest.kind
-                else model_from(kind, parts, dimension=dimension)
-            )
-        return cls(tuple(models), tuple(known), weights, bias, constant, float(alpha[0]))
+        models = _stored(arrays, len(weights), dimension)
+        known = tuple(
+            np.asarray(arrays[f"{at}.{model.kind}.known"], dtype=np.int64)
+            for at, model in enumerate(models)
+        )
+        return cls(models, known, weights, bias, constant, float(alpha[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,20 +235,181 @@ class ClassColumn:
         return PublicPool.fitted(scaled, self.codes, self.classes, self.models)
 
 
-def checked_pool(pool: Any) -> list[Any] | None:
+def usual_regressors(rows: int, *, table: bool) -> list[Any]:
+    """Return the regressors that are tried where the caller names none, not fitted.
+
+    Args:
+        rows: the number of public rows with targets.
+        table: True if rows are those of a table, for which trees are boosted too.
+
+    Example:
+        >>> len(usual_regressors(500, table=True)), len(usual_regressors(500, table=False))
+        (8, 6)
+    """
+    from sklearn.ensemble import (
+        ExtraTreesRegressor,
+        HistGradientBoostingRegressor,
+        RandomForestRegressor,
+    )
+    from sklearn.linear_model import Ridge
+
+    found: list[Any] = [Ridge(alpha=penalty) for penalty in _RIDGES]
+    least = max(3, min(20, rows // 25))
+    if table:
+        found += [
+            HistGradientBoostingRegressor(
+                max_iter=rounds,
+                learning_rate=0.07,
+                max_leaf_nodes=leaves,
+                min_samples_leaf=least,
+                early_stopping=False,
+                random_state=0,
+            )
+            for rounds, leaves in ((60, 4), (80, 12))
+        ]
+    leaf = max(1, min(5, rows // 100))
+    found.append(RandomForestRegressor(100, min_samples_leaf=leaf, random_state=0))
+    found.append(ExtraTreesRegressor(100, min_samples_leaf=leaf, random_state=0))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class TargetPool:
+    """Regressors of public rows and their weighted mean, in halves of the range of targets.
+
+    Attributes:
+        models: fitted models.
+        weights: the weight of each model's distance from the constant, shape (models,).
+        constant: the mean of public targets.
+        alpha: the trust in the pool, which is in ``weights`` already.
+
+    References:
+        - Breiman (1996), "Stacked regressions", doi:10.1007/BF00117832 (weights of at least 0).
+    """
+
+    models: tuple[Fitted, ...]
+    weights: Array
+    constant: float
+    alpha: float
+
+    @classmethod
+    def fitted(cls, rows: Array, targets: Array, models: Sequence[Any]) -> tuple[Self, Array]:
+        """Return the pool of public rows, and their offsets by models that did not see them.
+
+        Args:
+            rows: shape (n, d), public.
+            targets: shape (n,), in halves of the range, from -1 to 1.
+            models: regressors of scikit-learn, not fitted. Of several ridge regressions the best
+                by cross-validation alone is kept.
+        """
+        from sklearn.base import clone
+        from sklearn.linear_model import Ridge
+        from sklearn.model_selection import KFold
+
+        constant = float(targets.mean())
+        if len(rows) < _LEAST_ROWS or not models:
+            found = cls((), np.zeros(0), constant, 0.0)
+            return found, np.full((len(rows), 1), constant)
+        folds = list(KFold(FOLDS, shuffle=True, random_state=0).split(rows))
+        held = np.zeros((len(models), len(rows)))
+        for at, model in enumerate(models):
+            for train, test in folds:
+                fit = clone(model).fit(rows[train], targets[train])
+                held[at, test] = np.clip(fit.predict(rows[test]), -1.0, 1.0)
+        losses = np.square(held - targets).mean(axis=1)
+        linear = [at for at, model in enumerate(models) if type(model) is Ridge]
+        best = min(linear, key=lambda at: losses[at], default=-1)
+        kept = [at for at in range(len(models)) if at == best or at not in linear]
+        outside = held[kept] - constant
+        weights = _weights(outside, targets - constant)
+        alpha = _trust(weights @ outside, targets - constant)
+        fits = tuple(_as_arrays(clone(models[at]).fit(rows, targets)) for at in kept)
+        found = cls(fits, alpha * weights, constant, alpha)
+        return found, constant + (alpha * weights @ outside)[:, None]
+
+    @property
+    def width(self) -> int:
+        """The number of offsets, which is one."""
+        return 1
+
+    def offsets(self, rows: Array) -> Array:
+        """Return predictions in halves of the range, shape (n, 1), each from its row alone."""
+        found = np.full(len(rows), self.constant)
+        for model, weight in zip(self.models, self.weights, strict=True):
+            found += weight * (np.clip(_predictions(model, rows), -1.0, 1.0) - self.constant)
+        return found[:, None]
+
+    def describe(self) -> Arrays:
+        """Return named arrays that ``from_arrays`` reads.
+
+        Raises:
+            InvalidInput: a model is of a kind that no bundle can hold.
+        """
+        found: Arrays = {"weights": self.weights, "trust": np.array([self.constant, self.alpha])}
+        return found | _described(self.models)
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, *, dimension: int) -> TargetPool:
+        """Return the pool that ``describe`` took apart.
+
+        Raises:
+            CorruptBundle, InvalidInput, KeyError: the arrays are no pool's.
+        """
+        weights, trust = (
+            finite_array(arrays[name], name=name, ndim=1, allow_empty=True)
+            for name in ("weights", "trust")
+        )
+        if len(trust) != 2:
+            raise CorruptBundle("bundle: arrays of its public pool do not fit together")
+        models = _stored(arrays, len(weights), dimension)
+        return cls(models, weights, float(trust[0]), float(trust[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class TargetColumn:
+    """Targets of public rows, of which models are made.
+
+    Attributes:
+        targets: shape (n,), in halves of the range.
+        models: the models of ``TargetPool.fitted``.
+    """
+
+    targets: Array
+    models: Sequence[Any]
+
+    def forest(self, scaled: Array) -> Forest:
+        """Return extremely randomised trees of rows, for their leaves."""
+        from sklearn.ensemble import ExtraTreesRegressor
+
+        least = max(2, min(5, len(scaled) // 20))
+        trees = ExtraTreesRegressor(
+            LEAF_TREES, max_leaf_nodes=LEAVES, min_samples_leaf=least, random_state=0
+        ).fit(scaled, self.targets)
+        return Forest.of_targets(trees)
+
+    def pooled(self, scaled: Array) -> tuple[TargetPool, Array]:
+        """Return the pool of rows, and their offsets by models that did not see them."""
+        return TargetPool.fitted(scaled, self.targets, self.models)
+
+
+def checked_pool(pool: Any, *, asked: str = "predict_proba") -> list[Any] | None:
     """Return the models of a setting ``pool``, perhaps none, or None for the usual ones.
 
+    Args:
+        pool: the setting.
+        asked: the method that is asked of them: "predict_proba", or "predict" of regressors.
+
     Raises:
-        InvalidParameter: ``pool`` is no list of classifiers with ``predict_proba``.
+        InvalidParameter: ``pool`` is no list of models of scikit-learn, or one has no such method.
     """
     if pool is None:
         return None
     if not isinstance(pool, (list, tuple)) or not all(
         hasattr(one, "fit") and hasattr(one, "get_params") for one in pool
     ):
-        raise InvalidParameter("pool: expected None, or a list of classifiers of scikit-learn")
-    if not all(hasattr(one, "predict_proba") for one in pool):
-        raise InvalidParameter("pool: expected classifiers that have predict_proba")
+        raise InvalidParameter("pool: expected None, or a list of models of scikit-learn")
+    if not all(hasattr(one, asked) for one in pool):
+        raise InvalidParameter(f"pool: expected models that have {asked}")
     return list(pool)
 
 
@@ -342,21 +495,51 @@ def _alpha(pool: Array, constant: Array, codes: Integers) -> float:
     return max(_LEAST_ALPHA, max(_ALPHAS, key=sure))
 
 
-def _as_arrays(fit: Any, classes: int) -> Fitted:
-    from sklearn.ensemble import (
-        ExtraTreesClassifier,
-        HistGradientBoostingClassifier,
-        RandomForestClassifier,
-    )
-    from sklearn.linear_model import LogisticRegression
+def _as_arrays(fit: Any, classes: int = 0) -> Fitted:
+    """Return a fitted model as arrays, or as it is where its kind has none."""
+    from sklearn import ensemble, linear_model
 
-    if type(fit) is LogisticRegression:
+    kind = type(fit)
+    if kind is linear_model.LogisticRegression:
         return LinearModel.from_sklearn(fit)
-    if type(fit) is HistGradientBoostingClassifier and fit.is_categorical_ is None:
+    if kind is linear_model.Ridge:
+        weights = np.asarray(fit.coef_, dtype=np.float64).reshape(-1, 1)
+        return LinearModel(weights, np.asarray([fit.intercept_], dtype=np.float64).reshape(-1))
+    boosted = (ensemble.HistGradientBoostingClassifier, ensemble.HistGradientBoostingRegressor)
+    if kind in boosted and fit.is_categorical_ is None:
         return BoostedTrees.from_sklearn(fit)
-    if type(fit) in (RandomForestClassifier, ExtraTreesClassifier):
+    if kind in (ensemble.RandomForestClassifier, ensemble.ExtraTreesClassifier):
         return Forest.from_sklearn(fit, classes=classes)
+    if kind in (ensemble.RandomForestRegressor, ensemble.ExtraTreesRegressor):
+        return Forest.of_targets(fit)
     return fit
+
+
+def _described(models: Sequence[Fitted]) -> Arrays:
+    """Return named arrays that ``_stored`` reads, those of a model under its place and kind."""
+    found: Arrays = {}
+    for at, model in enumerate(models):
+        if not isinstance(model, BoostedTrees | LinearModel | Forest):
+            raise InvalidInput(
+                "pool: expected linear models, boosted trees or forests of scikit-learn, which a "
+                f"bundle can hold, got {type(model).__name__}"
+            )
+        found |= under(f"{at}.{model.kind}.", model.describe())
+    return found
+
+
+def _stored(arrays: Arrays, models: int, dimension: int) -> tuple[Fitted, ...]:
+    """Return the models that ``_described`` took apart."""
+    found: list[Fitted] = []
+    for at in range(models):
+        [kind] = {name.split(".")[0] for name in part_of(arrays, f"{at}.")}
+        parts = part_of(arrays, f"{at}.{kind}.")
+        found.append(
+            Forest.from_arrays(parts, dimension=dimension)
+            if kind == Forest.kind
+            else model_from(kind, parts, dimension=dimension)
+        )
+    return tuple(found)
 
 
 def _shares(model: Fitted, rows: Array) -> Array:
@@ -385,3 +568,43 @@ def _cut(shares: Array, known: Integers, classes: int) -> Array:
 
 def _log_shares(scores: Array) -> Array:
     return logarithm(np.maximum(softmax(scores), 1e-30))
+
+
+def _weights(outside: Array, targets: Array) -> Array:
+    """Return weights of at least 0 of left-out predictions, drawn to equal shares."""
+    from scipy.optimize import nnls
+
+    models = len(outside)
+    draw = np.sqrt(_EQUAL * np.square(outside).sum() / models)
+    left = np.vstack([outside.T, draw * np.eye(models)])
+    right = np.r_[targets, np.full(models, draw / models)]
+    return np.asarray(nnls(left, right)[0])
+
+
+def _trust(pooled: Array, targets: Array) -> float:
+    """Return the trust whose gain over the constant, less its standard error, is largest."""
+
+    def sure(alpha: float) -> float:
+        gain = np.square(targets) - np.square(targets - alpha * pooled)
+        return float(gain.mean() - gain.std() / np.sqrt(len(targets)))
+
+    return max(_ALPHAS, key=sure)
+
+
+def _predictions(model: Fitted, rows: Array) -> Array:
+    if isinstance(model, Forest):
+        shares = model.shares(CodedRows.of(rows))
+        return np.asarray(shares[:, 1] - shares[:, 0])
+    if isinstance(model, BoostedTrees | LinearModel):
+        return np.asarray(model.scores(CodedRows.of(rows))[:, 0])
+    return in_blocks(lambda block: np.asarray(model.predict(block))[:, None], rows)[:, 0]
+
+
+def pool_from(arrays: Arrays, *, dimension: int) -> PublicPool | TargetPool:
+    """Return the pool that ``describe`` took apart, of labels or of targets.
+
+    Raises:
+        CorruptBundle, InvalidInput, KeyError: the arrays are no pool's.
+    """
+    kind = TargetPool if "trust" in arrays else PublicPool
+    return kind.from_arrays(arrays, dimension=dimension)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
 
-from reticent.core.arrays import Array
+from reticent.core.arrays import Array, Arrays
 from reticent.core.checks import count, finite_array, probability, real
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.grids.whole_numbers import clipped, exact_product, of_length
@@ -174,7 +174,7 @@ class PublicSpace:
             found[part] = np.clip(np.rint(turned * self.scales), -REACH, REACH)
         return found
 
-    def arrays(self) -> dict[str, Array]:
+    def arrays(self) -> Arrays:
         """Return arrays for a bundle, which ``from_arrays`` reads back."""
         return {
             "center": self.center,

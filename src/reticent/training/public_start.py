@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.arrays import Array, Arrays
+from reticent.core.arrays import Array, Arrays, part_of, under
 from reticent.core.checks import finite_array
 from reticent.core.errors import CorruptBundle, InvalidInput
 from reticent.training.public_forest import Forest
 from reticent.training.public_models import LEAF
-from reticent.training.public_pool import PublicPool
+from reticent.training.public_pool import pool_from
 from reticent.training.public_space import PublicSpace
 
 KINDS = {"table": 150, "embedding": 400, "picture": 100}
@@ -129,7 +129,7 @@ class RowDetails:
         found = {"center": self.center, "scale": self.scale, "edges": self.edges}
         found["table"] = np.array([float(self.table)])
         for at, forest in enumerate(self.forests):
-            found |= {f"{at}.{name}": part for name, part in forest.describe().items()}
+            found |= under(f"{at}.", forest.describe())
         return found
 
     @classmethod
@@ -146,7 +146,7 @@ class RowDetails:
         if edges.shape != (len(center), _BINS - 1) or np.isnan(edges).any() or len(table) != 1:
             raise CorruptBundle("bundle: ends of its bins do not fit its columns")
         forests = tuple(
-            Forest.from_arrays(_part(arrays, f"{at}."), dimension=len(center))
+            Forest.from_arrays(part_of(arrays, f"{at}."), dimension=len(center))
             for at in range(sum(name.endswith("forest.roots") for name in arrays))
         )
         return cls(center, scale, edges, bool(table[0]), forests)
@@ -169,8 +169,6 @@ class PublicStart:
     row_details: RowDetails
     space: PublicSpace
     pools: tuple[Pool, ...]
-
-    _pool_kind: ClassVar[Any] = PublicPool
 
     @classmethod
     def around(
@@ -243,11 +241,9 @@ class PublicStart:
         Raises:
             InvalidInput: no bundle can hold a model of the pool.
         """
-        parts = {"row": self.row_details.describe()}
-        parts |= {f"pool.{at}": pool.describe() for at, pool in enumerate(self.pools)}
-        found: Arrays = {f"turn.{name}": part for name, part in self.space.arrays().items()}
-        for head, arrays in parts.items():
-            found |= {f"{head}.{name}": part for name, part in arrays.items()}
+        found = under("turn.", self.space.arrays()) | under("row.", self.row_details.describe())
+        for at, pool in enumerate(self.pools):
+            found |= under(f"pool.{at}.", pool.describe())
         return found
 
     @classmethod
@@ -257,13 +253,12 @@ class PublicStart:
         Raises:
             CorruptBundle, InvalidInput, KeyError: the arrays describe no start.
         """
-        row_details = RowDetails.from_arrays(_part(arrays, "row."))
-        space = PublicSpace.from_arrays(_part(arrays, "turn."))
+        row_details = RowDetails.from_arrays(part_of(arrays, "row."))
+        space = PublicSpace.from_arrays(part_of(arrays, "turn."))
         dimension = len(row_details.center)
         columns = len({name.split(".")[1] for name in arrays if name.startswith("pool.")})
         found = tuple(
-            cls._pool_kind.from_arrays(_part(arrays, f"pool.{at}."), dimension=dimension)
-            for at in range(columns)
+            pool_from(part_of(arrays, f"pool.{at}."), dimension=dimension) for at in range(columns)
         )
         zero = np.zeros((1, len(row_details.center)))
         if row_details.details(zero, row_details.scaled(zero)).shape[1] != space.features:
@@ -296,11 +291,3 @@ def _in_leaves(trees: Forest, scaled: Array) -> Array:
     for walk in trees.walks:
         found[rows, np.searchsorted(places, walk(single))] = 1.0
     return found
-
-
-def _part(arrays: Arrays, prefix: str) -> Arrays:
-    return {
-        name.removeprefix(prefix): array
-        for name, array in arrays.items()
-        if name.startswith(prefix)
-    }

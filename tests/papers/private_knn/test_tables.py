@@ -70,7 +70,7 @@ def test_every_row_states_a_total_that_holds(rows: dict[str, dict]) -> None:
         threshold=180.0,
         sigma_screening=75.0,
     )
-    assert paper["epsilon"] == private_knn_total(steps, delta=1e-5, interval=None).epsilon
+    assert paper["epsilon"] == private_knn_total(steps, delta=1e-5).epsilon
     text = table("digits", rows)
     assert text.count("\n| ") == 1 + len(ROWS)
     assert all(name in text for name in ROWS)

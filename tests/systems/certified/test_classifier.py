@@ -240,11 +240,3 @@ def test_every_member_is_a_classifier_of_its_own_records() -> None:
     ):
         np.testing.assert_array_equal(mine, reference)
     assert ensemble.guarantee == Guarantee(1.0, 0.0, AddRemove(1, data_set=ensemble.data_set_))
-
-
-def test_a_member_without_records_still_votes() -> None:
-    ensemble = CertifiedEnsemble(classes=[0, 1], epsilon=1.0, members=12, k_max=2).fit(*blobs(8))
-    labels, distances = ensemble.member_distances([[1.0, 1.0]])
-    assert (distances == 0).any()
-    assert len(ensemble.release([[1.0, 1.0]]).values) == 1
-    assert labels.shape == (12, 1)

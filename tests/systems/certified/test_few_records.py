@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from reticent.core.errors import InvalidInput
 from reticent.release.fits import not_counted
 from reticent.systems import (
     CertifiedClassifier,
@@ -95,11 +94,3 @@ def test_what_no_record_made_is_stored(kind: str, tmp_path: Any) -> None:
     np.testing.assert_array_equal(
         loaded.stable_distances(QUERIES), system.stable_distances(QUERIES)
     )
-
-
-@pytest.mark.parametrize("kind", ["linear", "ensemble", "hidden layer"])
-def test_two_records_of_one_identity_are_refused(kind: str) -> None:
-    X, y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0, 1])
-    with pytest.raises(InvalidInput, match="certified training protects records, not persons"):
-        KINDS[kind]().fit(X, y, ["anna", "anna"])
-    assert len(KINDS[kind]().fit(X, y, ["anna", "ben"]).release(X)) == 2

@@ -68,12 +68,12 @@ def test_local_path_tests_first_and_withholds(points, tmp_path) -> None:
     X = np.concatenate([calm, steep])
     y = (X[:, 0] < 0).astype(int)
     classifier = PosthocClassifier(
-        epsilon=3.0,
+        epsilon=1.0,
         delta=1e-3,
         radius=0.1,
         embedder="identity",
         classifier=module,
-        mechanism="softmax",
+        mechanism="noisy-max",
         calibration=Calibration(path="local"),
         random_state=0,
     ).fit(X, y)

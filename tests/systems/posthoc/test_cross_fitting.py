@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from reticent.systems.posthoc.calibration import CalibrationData, Choice
-from reticent.systems.posthoc.cross_fitting import Refits, cross_fitted, few
+from reticent.systems.posthoc.cross_fitting import cross_fitted, few
 from reticent.systems.posthoc.plans import rule_plan
 
 TRAIN, HELD = 44, 11
@@ -43,7 +43,7 @@ def test_a_rung_that_one_split_flatters_loses_and_no_row_scores_what_learnt_from
     near: Any = tuple(((name, set()), plan(name, worths[name][0])) for name in worths)
     split = choice(near[0][0], near[0][1], near)
     assert few(split, data)
-    found = cross_fitted(split, data, Refits(fit, score))
+    found = cross_fitted(split, data, fit, score)
     assert found is not None
     chosen: Any = found[0]
     assert found[1] == chosen.plan.rung == "steady"

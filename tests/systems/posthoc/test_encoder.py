@@ -84,31 +84,6 @@ def test_training_does_not_disturb_the_global_generator_and_repeats(points) -> N
     assert first.bundle_identity_ == second.bundle_identity_
 
 
-def test_an_embedding_of_1024_numbers_in_l2_is_charged_one_radius() -> None:
-    """Orthonormal layers and pair sorts in closed form: nothing is enumerated at any width."""
-    random = np.random.default_rng(0)
-    labels = np.arange(200) % 2
-    rows = random.normal(size=(200, 1024)) + 2.0 * labels[:, None]
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    network = NoiseAware(outputs=2, hidden=(8,), epochs=1)
-    encoder = PosthocEncoder(
-        epsilon=4.0,
-        delta=0.0,
-        radius=0.05,
-        input_norm="l2",
-        embedder="identity",
-        obfuscator=network,
-        calibration=Calibration(head_epochs=1),
-        random_state=0,
-    ).fit(rows, labels)
-    assert encoder.query_.bound.kind == "operator-norm"
-    assert encoder.release(rows[:3]).values.shape == (3, 2)
-    # constant 1 in l2, so sqrt(2) in l1 and at most 1 in l-infinity
-    most = {"laplace": 2**0.5, "k-norm-linf": 1.0, "k-norm-l2": 1.0}
-    plan = encoder.query_.plan
-    assert plan.proposal == pytest.approx(most[plan.mechanism], rel=1e-6)
-
-
 def read_linearly(encoder: PosthocEncoder, points: np.ndarray) -> float:
     """Share of the points' variance that least squares explains, of released values it has not
     seen.

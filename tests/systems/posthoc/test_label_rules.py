@@ -75,7 +75,7 @@ def test_a_changed_table_in_a_bundle_is_refused(change) -> None:
 def test_auto_is_never_below_a_rung_on_calibration_rows() -> None:
     auto = classifier("auto", 0.5).fit(*rows())
     names = {plan.mechanism for plan in auto.considered_}
-    assert {"table", "hop", "response", "softmax", "stability", "noisy-max"} <= names
+    assert {"table", "hop", "response", "stability", "noisy-max"} <= names
     assert auto.query_.plan.utility == max(plan.utility for plan in auto.considered_)
 
 

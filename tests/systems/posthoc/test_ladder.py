@@ -44,7 +44,7 @@ def sentences(width: int, rows: int = 600) -> tuple[np.ndarray, np.ndarray]:
     ("obfuscator", "norm"),
     [
         *(("identity", norm) for norm in ("l2", "linf", "l1")),
-        *(("noise-aware", norm) for norm in ("linf", "l1")),
+        *(("noise-aware", norm) for norm in ("l2", "linf", "l1")),
         ("pca", "l1"),
         ("discriminants", "linf"),
     ],

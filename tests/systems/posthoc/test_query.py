@@ -24,7 +24,6 @@ MECHANISMS = (
     "k-norm-l2",
     "gaussian",
     "noisy-max",
-    "softmax",
     "stability",
 )
 KINDS = ("enumeration", "interval", "layered", "linear")

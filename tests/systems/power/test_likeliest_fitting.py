@@ -9,9 +9,9 @@ from reticent import PowerEncoder
 from reticent.noise import SeededSampler
 from reticent.systems import VectorTraining
 from reticent.systems.power.likeliest_fitting import fit_likeliest
-from reticent.systems.power.mechanism_choice import PublicRows
 from reticent.systems.power.protection import Protection
 from reticent.systems.power.query import PowerSetting
+from reticent.systems.power.settings import RowFit
 from reticent.tables import Categorical, Numeric, TabularSchema
 from reticent.training.progress import silent
 
@@ -46,11 +46,12 @@ def test_what_is_stated_is_what_a_release_is_worth() -> None:
     """Scores on held-out rows, exactly over the response, against answers that were drawn."""
     rows, labels = table(3_000, seed=0)
     encoded = SCHEMA.encode(rows)
-    public = PublicRows(encoded[:1_500], encoded[1_500:], labels[:1_500], labels[1_500:])
     required = PowerSetting(
         mechanism="code", epsilon=1.0, delta=0.0, radius=0.1, scoring="accuracy"
     )
-    found = list(fit_likeliest(Protection(SCHEMA, 0.1), required, public, seed=0, report=silent))
+    half = VectorTraining(calibration_share=0.5)
+    fit = RowFit(SCHEMA, required, encoded, labels, half, 0, silent)
+    found = list(fit_likeliest(Protection(SCHEMA, 0.1), fit))
     assert {fitted.query.plan.candidates for fitted in found} == {2, 3, 4}
     best = max(found, key=lambda fitted: fitted.query.plan.utility)
     private, wanted = table(5_000, seed=1)

@@ -63,7 +63,7 @@ def test_chosen_noise_meets_the_total_from_below() -> None:
         plan = _plan(**changes)
         assert 1.9 < plan.guarantee.epsilon <= 2.0
         assert plan.guarantee.adjacency == AddRemove(1)
-        assert plan.total == private_knn_total(plan.steps, delta=1e-5, interval=None)
+        assert plan.total == private_knn_total(plan.steps, delta=1e-5)
         assert plan.event.guarantee == plan.guarantee
         assert (plan.screening is None) == ("threshold" not in changes)
 

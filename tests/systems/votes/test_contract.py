@@ -45,6 +45,9 @@ MODELS = {
         steps=3, counting="replace", records=8, **LABELLED
     ),
     "descent on targets": NoisyGradientRegressor(steps=3, **TARGETS),
+    "descent on two targets": NoisyGradientRegressor(
+        steps=2, **{**TARGETS, "target_range": (0.0, (1.0, 2.0))}
+    ),
 }
 STARTED = {
     "public start": PublicStartClassifier(pool=[LogisticRegression()], records=8, **LABELLED),
@@ -108,7 +111,10 @@ def cases() -> dict[str, Case]:
     found = {}
     for name, model in MODELS.items():
         fit = {} if "range" in name else {"public_X": PUBLIC}
-        found[name] = Case(estimator=model, X=ROWS, y=LABELS, fit=fit, extreme=EXTREME)
+        y, labels = LABELS, None
+        if "two" in name:
+            y, labels = np.column_stack([LABELS, 2 * LABELS]), ((0, 2), (1, 0))
+        found[name] = Case(estimator=model, X=ROWS, y=y, fit=fit, extreme=EXTREME, labels=labels)
     labelled = {"public_X": PUBLIC, "public_y": (PUBLIC[:, 0] > 0).astype(int)}
     for name, model in STARTED.items():
         y, fit, labels = LABELS, labelled, None

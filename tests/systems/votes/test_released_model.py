@@ -24,7 +24,6 @@ from reticent.systems import Features
 from reticent.systems.votes import sums
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.public_models import PublicModelsClassifier
-from reticent.systems.votes.released_model import ReleasedModel
 from reticent.training.public_features import PatchFeatures, PublicPCA
 
 X, Y = load_digits(return_X_y=True)
@@ -33,42 +32,26 @@ X, Y = X[ORDER], Y[ORDER]
 PRIVATE, PUBLIC, TEST = slice(0, 1200), slice(1200, 1500), slice(1500, None)
 SCOPE = Scope(subject="ward 7")
 
-MODELS: dict[str, tuple[type[ReleasedModel], dict[str, Any], float]] = {
-    "gradient": (
-        NoisyGradientClassifier,
-        {
-            "features": Features(components=30),
-            "steps": 10,
-            "records": 1200,
-        },
-        0.85,
-    ),
-    "student": (
-        NoisyGradientClassifier,
-        {"features": Features(components=30), "steps": 10, "student_share": 0.8},
-        0.8,
-    ),
+SETTINGS: dict[str, Any] = {
+    "epsilon": 4.0,
+    "delta": 1e-5,
+    "classes": range(10),
+    "features": Features(components=30),
+    "steps": 10,
+    "records": 1200,
 }
 
 
-def made(name: str = "gradient", **changes: Any) -> ReleasedModel:
-    kind, settings, _ = MODELS[name]
-    given = {"epsilon": 4.0, "delta": 1e-5, "classes": range(10), **settings, **changes}
-    return kind(**given)
+def made(**changes: Any) -> NoisyGradientClassifier:
+    return NoisyGradientClassifier(**{**SETTINGS, **changes})
 
 
-def fitted(name: str = "gradient", **changes: Any) -> ReleasedModel:
-    model = made(name, **changes)
-    return model.fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], public_y=Y[PUBLIC])
-
-
-@pytest.fixture(params=MODELS)
-def name(request: pytest.FixtureRequest) -> str:
-    return request.param
+def fitted(**changes: Any) -> NoisyGradientClassifier:
+    return made(**changes).fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], public_y=Y[PUBLIC])
 
 
 def test_a_changed_bundle_is_refused(tmp_path: Path) -> None:
-    bundle = fitted("gradient").bundle()
+    bundle = fitted().bundle()
     weights = bundle.arrays["model.weights"]
     for arrays in (
         {"model.weights": weights[:, :3]},
@@ -88,7 +71,7 @@ def test_noise_scale_is_for_experiments() -> None:
     scores = [
         made()
         .simulate_fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], seed=1, noise_scale=scale)
-        .weights_  # type: ignore[attr-defined]
+        .weights_
         for scale in (1e-6, 1.0, 4.0)
     ]
     near, far = (np.linalg.norm(one - scores[0]) for one in scores[1:])
@@ -128,11 +111,11 @@ def test_a_fit_is_charged_before_any_noise_is_drawn(
 
 
 def test_more_records_than_sums_are_exact_for_are_refused_on_every_path(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = (X[PRIVATE], Y[PRIVATE])
     public = {"public_X": X[PUBLIC], "public_y": Y[PUBLIC]}
-    model = made(name, data_set="ward 7", epsilon=1.0)
+    model = made(data_set="ward 7", epsilon=1.0)
     model._ready(*data, X[PUBLIC], Y[PUBLIC], None)
     bound = max(block.bound for block in model.blocks()[0])
     monkeypatch.setattr(sums, "EXACT", 2.0 * bound * (len(data[0]) - 0.5))
@@ -189,7 +172,7 @@ def test_a_model_of_public_labels_alone_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_a_student_is_post_processing() -> None:
-    model = fitted("student")
+    model = fitted(student_share=0.8, records=None)
     alone, again = model.with_student(X[PUBLIC], None), model.with_student(X[PUBLIC], 0.8)
     assert model.student_ is not None
     assert alone.student_ is None

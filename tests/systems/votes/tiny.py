@@ -1,9 +1,7 @@
-"""Tiny data sets, sums caught before their noise, and all neighbours of all of them."""
+"""Tiny data sets, and sums caught before their noise."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -80,31 +78,3 @@ def caught(model: Any, records: list[Any], keys: list[Any] | None, **public: Any
     if "public_y" in public:
         public = {**public, "public_y": as_asked(model, public["public_y"])}
     return told(model, rows, labels, keys, **public)
-
-
-def data_sets(most: int) -> Iterator[list[Any]]:
-    """All multisets of up to ``most`` of ``RECORDS``, beside ``OTHERS``."""
-    for size in range(most + 1):
-        for chosen in combinations_with_replacement(RECORDS, size):
-            yield [*OTHERS, *chosen]
-
-
-def with_one_more(records: list[Any]) -> Iterator[list[Any]]:
-    """All data sets that have one record more, at the end and at the beginning."""
-    for record in RECORDS:
-        yield [*records, record]
-        yield [record, *records]
-
-
-def distances(one: Told, other: Told) -> np.ndarray:
-    """Largest distance of two neighbours' sums, over the bound, for every block."""
-    assert len(one.totals) == len(other.totals)
-    return np.array(
-        [
-            [
-                np.linalg.norm((mine - theirs).ravel()) / block.bound
-                for mine, theirs, block in zip(first, second, one.mechanism.blocks, strict=True)
-            ]
-            for first, second in zip(one.totals, other.totals, strict=True)
-        ]
-    )

@@ -11,7 +11,7 @@ from scipy.sparse import lil_matrix
 
 from reticent.grids.public_graph import PublicGraph
 from reticent.grids.shares import WHOLE, excess
-from reticent.training.label_tables import exact_graph_table
+from reticent.training.label_tables import exact_table
 
 
 def graph_of(nodes: int, neighbours: int) -> PublicGraph:
@@ -50,7 +50,7 @@ def test_table_and_bound_hold_the_optimum_between_them(epsilon, nodes, neighbour
     graph = graph_of(nodes, neighbours)
     weights = np.random.default_rng(1).dirichlet(np.full(labels, 0.3), nodes).T / nodes
     best = best_worth(weights, graph, epsilon)
-    found = exact_graph_table(weights, graph=graph, epsilon=epsilon, iterations=3000)
+    found = exact_table(weights, lattice=graph, epsilon=epsilon, iterations=3000)
     assert found.worth <= best <= found.bound * (1 + 1e-12)
     assert best - found.worth < 0.003
     assert found.bound - best < 0.002
@@ -64,13 +64,13 @@ def test_a_complete_graph_leaves_randomised_response() -> None:
     graph = graph_of(20, 19)
     truth = np.arange(20) % 2
     weights = np.stack([truth == 0, truth == 1]) / 20
-    found = exact_graph_table(weights, graph=graph, epsilon=1.0, iterations=2000)
+    found = exact_table(weights, lattice=graph, epsilon=1.0, iterations=2000)
     assert found.worth == pytest.approx(math.e / (1 + math.e), abs=1e-3)
 
 
 def test_nodes_without_edges_answer_exactly_but_for_the_least_share() -> None:
     graph = PublicGraph(points=[[0.0], [1.0], [9.0]], edges=[[0, 1]])
     weights = np.array([[1, 1, 0], [0, 0, 1]]) / 3
-    found = exact_graph_table(weights, graph=graph, epsilon=0.5, iterations=200)
+    found = exact_table(weights, lattice=graph, epsilon=0.5, iterations=200)
     assert found.worth > 0.999
     assert found.shares.min() >= 1

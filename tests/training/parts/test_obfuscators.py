@@ -14,7 +14,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from reticent.core.norms import Norm
 from reticent.networks import Network
 from reticent.networks.serial import same_network
-from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
+from reticent.training.networks import TrainingConfig
+from reticent.training.noise_aware import train_noise_aware
 from reticent.training.parts import (
     Ladder,
     NoiseAware,
@@ -22,7 +23,7 @@ from reticent.training.parts import (
     PublicDiscriminants,
     PublicPCA,
 )
-from reticent.training.power.lipschitz import LipschitzEncoderConfig, train_lipschitz_encoder
+from reticent.training.power.lipschitz import train_lipschitz_encoder
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(120, 3))
@@ -51,19 +52,10 @@ def test_ours_is_trained_for_the_release_that_it_is_told_of() -> None:
     part = NoiseAware(outputs=2, hidden=(5,), epochs=2, random_state=7)
     trained = part.fit(X, Y, release=release()).network()
     assert torch.equal(state, torch.random.get_rng_state())
-    config = NoiseAwareConfig(
-        epsilon=4.0,
-        radius=0.3,
-        output_norm=Norm.L1,
-        input_norm=Norm.L1,
-        outputs=2,
-        hidden=(5,),
-        epochs=2,
-        batch_size=32,  # 120 // 24 is less
-        first_noise=0.4,
-        seed=7,
-    )
-    assert _same(trained, train_noise_aware(X, Y, config).network)
+    # 120 // 24 rows a step are less than 32
+    config = TrainingConfig(epochs=2, batch_size=32, learning_rate=1e-2, seed=7)
+    expected = train_noise_aware(X, Y, release(), config, outputs=2, hidden=(5,), first_noise=0.4)
+    assert _same(trained, expected)
     other = clone(part).fit(X, Y, release=release(epsilon=1.0)).network()
     assert not _same(trained, other)
 
@@ -80,19 +72,17 @@ def test_in_l2_and_above_20_inputs_ours_sorts_pairs_through_l2_noise(
     part.fit(
         points, labels, release=release(input_norm=norm, mechanism="k-norm-l2", output=Norm.L2)
     )
-    config = LipschitzEncoderConfig(
-        epsilon=4.0,
-        delta=0.0,
-        radius=radius,  # l-infinity neighbours are sqrt(25) times as far apart in l2
+    config = TrainingConfig(epochs=2, batch_size=32, learning_rate=1e-2, seed=7)
+    expected = train_lipschitz_encoder(
+        points,
+        labels,
+        config,
+        sigma=radius / 4.0,  # l-infinity neighbours are sqrt(25) times as far apart in l2
+        gaussian=False,
         outputs=2,
         hidden=(6,),
-        epochs=2,
-        batch_size=32,
-        learning_rate=1e-2,
         first_noise=0.4,
-        seed=7,
     )
-    expected = train_lipschitz_encoder(points, labels, config, sigma=radius / 4.0).network
     found = part.network()
     assert isinstance(found, Network)
     assert same_network(found, expected)

@@ -7,13 +7,15 @@ import pytest
 import torch
 
 from reticent.core.norms import Norm
+from reticent.training.networks import TrainingConfig
 from reticent.training.power.lipschitz import (
-    LipschitzEncoderConfig,
     SortingNetwork,
     orthonormal,
     train_lipschitz_encoder,
 )
-from reticent.training.power.reader import ReaderConfig, train_reader
+from reticent.training.power.reader import train_reader
+
+CONFIG = TrainingConfig(epochs=15, batch_size=100, learning_rate=5e-3)
 
 
 @pytest.mark.parametrize("shape", [(3, 7), (7, 3), (6, 6), (1, 5)])
@@ -53,16 +55,23 @@ def test_training_finds_the_direction_that_matters() -> None:
     labels = np.arange(2000) % 2
     rows = random.uniform(0, 1, (2000, 20))
     rows[:, 7] = 0.25 + 0.5 * labels + random.uniform(-0.1, 0.1, 2000)
-    config = LipschitzEncoderConfig(
-        epsilon=8.0, delta=0.0, radius=1.0, outputs=1, hidden=(8,), epochs=15, batch_size=100
+    losses: list[float] = []
+    trained = train_lipschitz_encoder(
+        rows,
+        labels,
+        CONFIG,
+        sigma=1 / 8,
+        gaussian=False,
+        outputs=1,
+        hidden=(8,),
+        report=lambda stage, done, total, loss: losses.append(loss),
     )
-    trained = train_lipschitz_encoder(rows, labels, config, sigma=1 / 8)
-    values = trained.network.forward(rows)[:, 0]
+    values = trained.forward(rows)[:, 0]
     apart = abs(values[labels == 1].mean() - values[labels == 0].mean())
     assert (
         0.4 < apart <= 0.5 + 0.1
     )  # the two halves are 0.5 apart, and the encoder cannot pull them farther apart
-    assert trained.loss < np.log(2)
+    assert losses[-1] < np.log(2)
 
 
 def test_readers_of_noisy_columns_learn_a_rule_that_turns_with_a_free_value() -> None:
@@ -72,8 +81,9 @@ def test_readers_of_noisy_columns_learn_a_rule_that_turns_with_a_free_value() ->
     near = random.uniform(-4, 4, (2_000, 2))
     labels = (near[:, 0] * turned > 0).astype(np.int64)
     free = np.column_stack([np.ones(2_000), turned])
-    settings = ReaderConfig(epsilon=4.0, norm=Norm.L2, hidden=16, epochs=15, batch_size=100)
-    reader = train_reader(free, near, labels, settings)
-    found = reader.forward(np.column_stack([free, near / settings.answer_unit]))
+    reader = train_reader(
+        free, near, labels, CONFIG, epsilon=4.0, norm=Norm.L2, hidden=16, answer_unit=3.0
+    )
+    found = reader.forward(np.column_stack([free, near / 3.0]))
     assert reader.output_dimension == 1
     assert ((found[:, 0] > 0) == labels).mean() > 0.9

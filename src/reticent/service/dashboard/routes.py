@@ -17,17 +17,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from reticent.core.errors import InvalidInput, NotAuthenticated, NotPermitted, ReticentError
 from reticent.core.scopes import Scope
+from reticent.ledger.charges import delta_value, epsilon_value
+from reticent.service.catalogue import ServedBundle
 from reticent.service.core import Service
 from reticent.service.dashboard import numbers
 from reticent.service.dashboard.chart import spending_chart
 from reticent.service.dashboard.sessions import COOKIE, LASTS, Sessions
-from reticent.service.dashboard.views import (
-    budget_bars,
-    bundle_view,
-    bundle_views,
-    last_entries,
-    ledger_state,
-)
+from reticent.service.dashboard.views import budget_bars, last_entries, problem_of, what
 from reticent.service.keys import ApiKey
 from reticent.service.problems import Problem
 
@@ -56,6 +52,12 @@ _FEW_BUDGETS, _FEW_ENTRIES, _PAGE = 6, 8, 50
 _LARGEST_FORM = 2048
 _MOST_VERIFIED = 200_000
 """Entries that a page recomputes at most; a longer chain is verified by the command."""
+
+_ROUTES = {
+    "answers": "Rows are sent here, and every answer is charged.",
+    "device": "Rows stay on the device, which releases them itself; only released values are sent.",
+    "free": "Its predictions were paid for when it was fitted.",
+}
 
 router = APIRouter(prefix=PREFIX, include_in_schema=False)
 
@@ -125,23 +127,17 @@ def overview(request: Request) -> Response:
 
     def show(service: Service, key: ApiKey) -> Response:
         report = service.ledger.report(limit=_FEW_BUDGETS)
-        bars = budget_bars(report.budgets[:_FEW_BUDGETS], service.catalogue)
         listed = service.keys.list()
         now = time.time()
         return _page(
             request,
             "overview.html",
             key,
-            bundles=bundle_views(service.catalogue),
-            bars=bars,
-            budgets=len(report.budgets),
-            accounts=report.accounts,
-            accounts_total=report.accounts_total,
-            names={bundle.identity: bundle.name for bundle in service.catalogue},
+            report=report,
+            bars=budget_bars(report.budgets[:_FEW_BUDGETS], service.catalogue),
             chart=spending_chart(service.ledger.spending(points=120)),
-            entries=last_entries(service.ledger.store, service.catalogue, most=_FEW_ENTRIES),
-            state=ledger_state(service.ledger, report),
-            policy=report.policy.describe(),
+            entries=last_entries(service.ledger.store, most=_FEW_ENTRIES),
+            problem=problem_of(service.ledger),
             keys=len(listed),
             valid=sum(one.state(now) == "valid" for one in listed),
         )
@@ -155,7 +151,7 @@ def card(request: Request, bundle: str) -> Response:
 
     def show(service: Service, key: ApiKey) -> Response:
         found = service.catalogue.find(bundle, may_ask=lambda *names: True)
-        return _page(request, "bundle.html", key, bundle=bundle_view(found))
+        return _page(request, "bundle.html", key, bundle=found)
 
     return _shown(request, show)
 
@@ -202,11 +198,7 @@ def all_entries(
 
     def show(service: Service, key: ApiKey) -> Response:
         found = last_entries(
-            service.ledger.store,
-            service.catalogue,
-            most=_PAGE,
-            before=before,
-            receipt=receipt.strip(),
+            service.ledger.store, most=_PAGE, before=before, receipt=receipt.strip()
         )
         older = found[-1].seq if len(found) == _PAGE else None
         return _page(
@@ -234,16 +226,15 @@ def verification(request: Request) -> Response:
 
     def show(service: Service, key: ApiKey) -> Response:
         report = service.ledger.report(limit=1)
-        state = ledger_state(service.ledger, report)
         found = service.ledger.verify() if report.entries <= _MOST_VERIFIED else None
         return _page(
             request,
             "verification.html",
             key,
-            state=state,
+            report=report,
+            problem=problem_of(service.ledger),
             found=found,
             most=_MOST_VERIFIED,
-            bundles=bundle_views(service.catalogue),
             trusted=service.settings.trusted_key is not None,
         )
 
@@ -267,6 +258,7 @@ def _page(
     request: Request, template: str, key: ApiKey | None, *, status: int = 200, **values: Any
 ) -> Response:
     asked = request.query_params.get("refresh", "")
+    served = sorted(request.app.state.service.catalogue, key=lambda bundle: bundle.name)
     refresh = int(asked) if asked in map(str, REFRESHES) and key is not None else None
     content = (
         _templates()
@@ -275,6 +267,8 @@ def _page(
             root=PREFIX,
             path=request.url.path,
             viewer=key,
+            bundles=served,
+            names={bundle.identity: bundle.name for bundle in served},
             refresh=refresh,
             every=REFRESHES[0],
             as_of=numbers.moment(int(time.time() * 1e6)),
@@ -331,14 +325,28 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
+    filters: dict[str, Callable[..., object]] = {
         "amount": numbers.amount,
         "whole": numbers.whole,
         "answers_left": numbers.answers_left,
         "moment": numbers.moment,
-        "units": lambda value: numbers.amount(value / 1e6),
+        "epsilon": lambda units: numbers.amount(epsilon_value(units)),
+        "delta": lambda units: numbers.amount(delta_value(units)),
+        "what": what,
+        "about": _about,
+        "signed": _signed,
     }
+    environment.filters |= filters
     return environment
+
+
+def _about(bundle: ServedBundle) -> str:
+    signed = "signed" if _signed(bundle) else "not signed"
+    return f"{_ROUTES[bundle.route]} {type(bundle.system).__name__}, {signed}."
+
+
+def _signed(bundle: ServedBundle) -> bool:
+    return (bundle.folder / "signature.json").is_file()
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from reticent.core.arrays import Array, Arrays
+from reticent.core.arrays import Array, Arrays, part_of, under
 from reticent.core.errors import CorruptBundle
 from reticent.release.bundle import rebuilding
 from reticent.systems.embedding.embedding import Embedding
@@ -61,7 +61,7 @@ class PublicStartEmbedding(Embedding):
     def describe(self) -> tuple[dict[str, Any], Arrays]:
         """Return the settings of the reference, and the start under ``reference.``."""
         settings = {name: getattr(self.reference, name) for name in _FIELDS}
-        arrays = {f"{_PREFIX}{name}": array for name, array in self.start.arrays().items()}
+        arrays = under(_PREFIX, self.start.arrays())
         return {"kind": self.kind, "name": self.name, **settings}, arrays
 
     @classmethod
@@ -74,13 +74,8 @@ class PublicStartEmbedding(Embedding):
             CorruptBundle: settings or arrays that do not fit together.
         """
         with rebuilding():
-            own = {
-                name.removeprefix(_PREFIX): array
-                for name, array in arrays.items()
-                if name.startswith(_PREFIX)
-            }
             reference = PublicReference(**{name: described[name] for name in _FIELDS})
-            start = PublicStart.from_arrays(own)
+            start = PublicStart.from_arrays(part_of(arrays, _PREFIX))
             if [pool.width for pool in start.pools] != [labels]:
                 raise CorruptBundle("bundle: public models of other labels")
         return cls(start, reference)

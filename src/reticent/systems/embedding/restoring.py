@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.core.arrays import Arrays
+from reticent.core.arrays import Arrays, part_of
 from reticent.core.checks import count, words
 from reticent.core.errors import CorruptBundle
 from reticent.core.extras import require
@@ -46,11 +46,7 @@ def restore(described: dict[str, Any], arrays: Arrays, module: nn.Module | None)
     require("torch", extra="networks")
     from reticent.systems.embedding.modules import restored_beta_vae, restored_module
 
-    state = {
-        key.removeprefix("embedder."): array
-        for key, array in arrays.items()
-        if key.startswith("embedder.")
-    }
+    state = part_of(arrays, "embedder.")
     if kind == BETA_VAE:
         return restored_beta_vae(described, state, name)
     return restored_module(described, state, name, module)

@@ -16,11 +16,13 @@ from typing_extensions import override
 
 from reticent.core.arrays import Array
 from reticent.core.settings import learned, with_settings
+from reticent.release.paying import Drawn
 from reticent.release.system import PredictsByRelease
 from reticent.systems.posthoc.label_lattice import worth_trying
 from reticent.systems.posthoc.plans import LABEL_MECHANISMS, LABEL_RULES
 from reticent.systems.posthoc.settings import PosthocSettings
 from reticent.systems.posthoc.system import PosthocSystem
+from reticent.systems.releasing_system import class_names
 from reticent.training.parts.label_classifiers import CLASSIFIERS
 
 
@@ -44,7 +46,7 @@ class PosthocClassifier(PredictsByRelease, ClassifierMixin, PosthocSystem):
         classifier: part that makes logits of embeddings: "noise-aware" (trained for exactly the
             mechanism that releases), a part such as ``LabelAware(hidden=(128,))``, or your own
             trained torch module from embeddings to logits, in the order of the sorted labels.
-        mechanism: "auto" (the best of all on calibration rows), "noisy-max", "softmax" or
+        mechanism: "auto" (the best of all on calibration rows), "noisy-max" or
             "stability" (by a network's certified slope). Or "table" or "hop" (checked cell by cell
             on a public lattice) or "response" (private for any two inputs). See
             docs/label-tables.md.
@@ -113,6 +115,10 @@ class PosthocClassifier(PredictsByRelease, ClassifierMixin, PosthocSystem):
     @override
     def _withholds(self) -> bool:
         return self._fitted().test is not None
+
+    @override
+    def _named(self, values: npt.NDArray[Any], withheld: npt.NDArray[np.bool_]) -> Drawn:
+        return Drawn(class_names(values, self.classes_, withheld=withheld), withheld)
 
     def exact_predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """Return the classifier's own labels, without noise. Private: for the owner of X, never to

@@ -8,7 +8,7 @@ winner's function is then fitted on all rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -21,18 +21,12 @@ _FINALISTS = 3
 _LEAST_OF_LABEL = 2  # so that every fit has all labels
 
 
-@dataclass(frozen=True, eq=False)
-class Refits:
-    """What choosing across folds needs of an estimator.
+Fit = Callable[[Candidate, CalibrationData], tuple[Candidate, BaseEstimator] | None]
+"""Fits the function of a candidate on training rows, and returns it with its part, or None where
+its mechanism does not take as many values as it has then."""
 
-    Attributes:
-        fit: fits the function of a candidate on training rows, and returns it with its part, or
-            None where its mechanism does not take as many values as it has then.
-        score: chooses among plans of one candidate on one path.
-    """
-
-    fit: Callable[[Candidate, CalibrationData], tuple[Candidate, BaseEstimator] | None]
-    score: Callable[[Candidate, CalibrationData, Path], Choice]
+Score = Callable[[Candidate, CalibrationData, Path], Choice]
+"""Chooses among plans of one candidate on one path."""
 
 
 def few(choice: Choice, data: CalibrationData) -> bool:
@@ -50,7 +44,7 @@ def few(choice: Choice, data: CalibrationData) -> bool:
 
 
 def cross_fitted(
-    choice: Choice, data: CalibrationData, refits: Refits
+    choice: Choice, data: CalibrationData, fit: Fit, score: Score
 ) -> tuple[Choice, BaseEstimator] | None:
     """Return the plan that scores best over all rows, with its function fitted on all of them.
 
@@ -61,7 +55,7 @@ def cross_fitted(
     Args:
         choice: the choice on one split, with plans near the best.
         data: rows with labels, as they were split for it.
-        refits: the estimator's fits and scores.
+        fit, score: the estimator's fits and scores.
     """
     assert data.train_labels is not None
     assert data.held_labels is not None
@@ -75,17 +69,17 @@ def cross_fitted(
         for fold in range(_folds(data)):
             held = folds == fold
             cut = CalibrationData(rows[~held], rows[held], labels[~held], labels[held])
-            again = refits.fit(candidate, cut)
+            again = fit(candidate, cut)
             if again is not None:
-                right += refits.score(again[0], cut, plan.path).plan.utility * int(held.sum())
+                right += score(again[0], cut, plan.path).plan.utility * int(held.sum())
         scored.append((candidate, replace(plan, utility=float(right / len(rows)))))
     scored.sort(key=lambda pair: -pair[1].utility)
     best, plan = scored[0]
     everything = CalibrationData(rows, rows, labels, labels)
-    whole = refits.fit(best, everything)
+    whole = fit(best, everything)
     if whole is None:
         return None
-    found = refits.score(whole[0], everything, plan.path)
+    found = score(whole[0], everything, plan.path)
     released = replace(found.plan, utility=plan.utility)
     others = choice.considered[len(scored) :]
     considered = (released, *(plan for _, plan in scored[1:]), *others)

@@ -6,17 +6,16 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from typing_extensions import override
 
-from reticent.core.arrays import Array
 from reticent.core.norms import MAX_SIGN_BITS, Norm
 from reticent.core.settings import with_settings
 from reticent.systems.posthoc.plans import CODE, VECTOR_MECHANISMS
 from reticent.systems.posthoc.settings import PosthocSettings
 from reticent.systems.posthoc.system import PosthocSystem
+from reticent.systems.releasing_system import ReleasesVectors
 from reticent.training.parts.contract import needs_labels, trains_for_release
 from reticent.training.parts.ladder import OBFUSCATORS
 from reticent.training.parts.public_nodes import PublicNodes
@@ -25,7 +24,7 @@ _LARGE_DELTA = 1e-3
 
 
 @with_settings
-class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocSystem):
+class PosthocEncoder(ReleasesVectors, PosthocSystem):
     """Release embeddings of private inputs: (epsilon, delta) for inputs within ``radius`` of each
     other, or for any two.
 
@@ -121,21 +120,6 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
         self.head_, self.obfuscator_ = fitted.head, fitted.released
         return self
 
-    def transform(self, X: npt.ArrayLike) -> Array:
-        """Return the values of ``release(X)``, NaN where withheld.
-
-        Every call has fresh noise, and a cost.
-        """
-        return np.asarray(self.release(X).values)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self._fitted().outputs
-
-    @override
-    def _released_columns(self) -> tuple[str, ...]:
-        return tuple(self.get_feature_names_out())
-
     @override
     def _settings(self) -> PosthocSettings:
         return PosthocSettings.of(
@@ -172,5 +156,4 @@ class PosthocEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PosthocS
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = needs_labels(self.obfuscator)
-        tags.non_deterministic = True
         return tags

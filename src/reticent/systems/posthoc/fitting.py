@@ -24,7 +24,7 @@ from reticent.systems.embedding.fitted import embedding_of
 from reticent.systems.input_rows import input_rows
 from reticent.systems.posthoc.calibration import CalibrationData, Candidate, Choice, calibrate
 from reticent.systems.posthoc.certificates import bound_of
-from reticent.systems.posthoc.cross_fitting import Refits, cross_fitted, few
+from reticent.systems.posthoc.cross_fitting import cross_fitted, few
 from reticent.systems.posthoc.label_lattice import LatticeRows, fitted_rules
 from reticent.systems.posthoc.plans import (
     CODE,
@@ -173,10 +173,12 @@ def fit_release(
         choice = scored([candidate for candidate, _ in pairs], prepared.data, settings.paths)
         part = part_of(choice.candidate)
         if isinstance(settings.released, Ladder) and few(choice, prepared.data):
-            refits = Refits(
-                refitted, lambda candidate, data, path: scored([candidate], data, [path])
-            )
-            choice, part = cross_fitted(choice, prepared.data, refits) or (choice, part)
+            choice, part = cross_fitted(
+                choice,
+                prepared.data,
+                refitted,
+                lambda candidate, data, path: scored([candidate], data, [path]),
+            ) or (choice, part)
         head = choice.head  # trained here, where torch's generator is forked
     chosen = choice.candidate
     return FittedRelease(

@@ -16,11 +16,17 @@ import numpy.typing as npt
 
 from reticent.core.arrays import Array
 from reticent.core.guarantees import Neighborhood
-from reticent.grids.lattice import Lattice, cells_along
+from reticent.grids.lattice import Lattice
 from reticent.mechanisms import FiniteChannel, HopRelease
 from reticent.networks import Network
 from reticent.systems.posthoc.plans import LabelRule
-from reticent.training.label_tables import cell_centres, cell_weights, exact_table
+from reticent.training.label_tables import (
+    cell_centres,
+    cell_weights,
+    chosen_lattice,
+    correlation_ratio,
+    exact_table,
+)
 from reticent.training.progress import Report, silent
 
 Labels = npt.NDArray[np.int64]
@@ -116,13 +122,7 @@ def fitted_rules(
 
 
 def label_lattice(rows: LatticeRows, *, radius: float, cells: float | None = None) -> Lattice:
-    """Return cells as small as the radius allows, over the coordinates that tell labels apart best.
-
-    They are as many as leave the lattice small enough. A coordinate whose rows fit into one cell
-    costs nothing and is left out. The others are taken in the order of the share of their variance
-    that lies between labels (the correlation ratio), until there would be too many cells for the
-    number of rows or for the solver. Leaving coordinates out is 1-Lipschitz, so neighbours stay
-    neighbours.
+    """Return ``chosen_lattice`` over the coordinates that tell labels apart best.
 
     Args:
         rows: public rows.
@@ -130,15 +130,14 @@ def label_lattice(rows: LatticeRows, *, radius: float, cells: float | None = Non
         cells: the most there may be, or None for four times the number of rows, or fewer where the
             solver would take minutes.
     """
-    along = cells_along(rows.points, radius=radius, tail=TAIL)
-    used: tuple[int, ...] = ()
-    for place in np.argsort(-_correlation_ratio(rows), kind="stable").tolist():
-        wider = tuple(sorted((*used, place)))
-        if not used or (
-            along[place] > 1 and _few_enough(rows, [along[other] for other in wider], cells)
-        ):
-            used = wider
-    return Lattice.over(rows.points, radius=radius, tail=TAIL, coordinates=used)
+
+    def fits(shape: Sequence[int]) -> bool:
+        axes = sum(size > 1 for size in shape)
+        most = min(_CELLS_PER_ROW * len(rows.points), _WORK / (rows.classes * 2**axes))
+        return math.prod(shape) <= (most if cells is None else cells)
+
+    ratings = correlation_ratio(rows.points, rows.labels)
+    return chosen_lattice(rows.points, ratings, radius=radius, tail=TAIL, fits=fits)
 
 
 def _affordable(lattice: Lattice, classes: int) -> int:
@@ -146,27 +145,6 @@ def _affordable(lattice: Lattice, classes: int) -> int:
     corners = 2 ** sum(size > 1 for size in lattice.shape)
     fewest, most = _ITERATIONS
     return int(min(max(_STEPS / (lattice.size * classes * corners), fewest), most))
-
-
-def _few_enough(rows: LatticeRows, shape: Sequence[int], cells: float | None) -> bool:
-    """Return whether a lattice of this shape may be used.
-
-    Its cells are counted before it is made, since one of very many cells cannot be.
-    """
-    axes = sum(size > 1 for size in shape)
-    most = min(_CELLS_PER_ROW * len(rows.points), _WORK / (rows.classes * 2**axes))
-    return math.prod(shape) <= (most if cells is None else cells)
-
-
-def _correlation_ratio(rows: LatticeRows) -> Array:
-    """Return the share of each coordinate's variance that lies between labels, shape (d,)."""
-    points = rows.points - rows.points.mean(axis=0)
-    counts = np.bincount(rows.labels, minlength=rows.classes)
-    between = np.zeros(points.shape[1])
-    for label in np.flatnonzero(counts):
-        between += counts[label] * points[rows.labels == label].mean(axis=0) ** 2
-    total = np.sum(points**2, axis=0)
-    return np.asarray(np.divide(between, total, out=np.zeros_like(total), where=total > 0))
 
 
 def worth_trying(mechanisms: Sequence[str], *, epsilon: float) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from reticent.mechanisms import (
     LaplaceMechanism,
     NoisyMaxRelease,
     ProposeTestRelease,
-    SoftmaxRelease,
     StabilityRelease,
     optimal_test,
 )
@@ -27,7 +26,7 @@ from reticent.networks import Network
 
 Path = Literal["global", "local"]
 LabelRule = FiniteChannel | HopRelease
-LabelRelease = NoisyMaxRelease | SoftmaxRelease | StabilityRelease
+LabelRelease = NoisyMaxRelease | StabilityRelease
 Mechanism = AdditiveMechanism | LabelRelease | ProposeTestRelease
 
 
@@ -46,11 +45,8 @@ VECTOR_MECHANISMS: dict[str, Norm] = {
 }
 """Mechanisms for vectors, and the norm in which the released function must be Lipschitz."""
 
-LABEL_MECHANISMS: dict[
-    str, type[NoisyMaxRelease] | type[SoftmaxRelease] | type[StabilityRelease]
-] = {
+LABEL_MECHANISMS: dict[str, type[NoisyMaxRelease] | type[StabilityRelease]] = {
     "noisy-max": NoisyMaxRelease,
-    "softmax": SoftmaxRelease,
     "stability": StabilityRelease,
 }
 """Mechanisms for labels; differences of two logits must be Lipschitz ("spread")."""

@@ -1,25 +1,33 @@
-"""The common part of the two estimators of posthoc release: fitting, and loading."""
+"""The common part of the two estimators of posthoc release: fitting, answering and loading."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
+from typing_extensions import override
 
-from reticent.core.errors import InvalidParameter
+from reticent.core.arrays import Array
+from reticent.core.checks import count
+from reticent.core.errors import CorruptBundle, InvalidParameter
 from reticent.core.extras import require
+from reticent.core.guarantees import GuaranteeCard
 from reticent.core.settings import learned, with_settings
 from reticent.lipschitz import LipschitzBound
-from reticent.release.bundle import Bundle
-from reticent.systems.posthoc.answering import PosthocRelease
-from reticent.systems.posthoc.plans import PosthocSetting
+from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
+from reticent.systems.class_labels import restored_labels
+from reticent.systems.embedding import check_sizes
+from reticent.systems.posthoc.cards import posthoc_card
+from reticent.systems.posthoc.plans import PosthocSetting, releases_labels
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import Calibration, PosthocSettings
-from reticent.tables.frames import named_rows
+from reticent.systems.releasing_system import ReleasingSystem
+from reticent.tables.frames import kept_names, named_rows, stored_names
 from reticent.training.parts.contract import module_of
 from reticent.training.parts.embedders import Named
 
@@ -37,7 +45,7 @@ _EXAMPLES = {
 
 
 @with_settings
-class PosthocSystem(PosthocRelease):
+class PosthocSystem(ReleasingSystem):
     """A fitted posthoc release, for ``PosthocEncoder`` and ``PosthocClassifier``.
 
     Attributes:
@@ -124,8 +132,50 @@ class PosthocSystem(PosthocRelease):
             embedder=Named(chosen, name) if name else chosen,
             calibration=None if certificate is None else Calibration(certificate=certificate),
         )
-        loaded._become_stored(bundle, query)
+        with rebuilding():
+            settings = bundle.settings
+            shape = tuple(count(size, name="input_shape") for size in settings["input_shape"])
+            check_sizes(query.embedding, shape, query.bound.domain.dimension)
+            names = stored_names(settings, int(np.prod(shape)))
+            released = releases_labels(query.plan.mechanism)
+            if released != issubclass(cls, ClassifierMixin):
+                raise CorruptBundle("bundle: its mechanism is none of this system's")
+            expected = query.network.output_dimension if released else None
+            labels = settings["labels"]
+            classes = (
+                None
+                if labels is None and not released
+                else restored_labels(labels, expected=expected)
+            )
+            loaded._become(query, shape, classes, names)
+            check_rebuilt(bundle, loaded.bundle())
         return loaded
+
+    def embed(self, X: npt.ArrayLike) -> Array:
+        """Return embeddings of X, clipped to the public domain, shape (n, d).
+
+        They are private, never to be sent.
+        """
+        return self._fitted().points(self.checked(X))
+
+    def exact(self, X: npt.ArrayLike) -> Array:
+        """Return what would be released without noise, shape (n, outputs). Private: never to be
+        sent.
+        """
+        return self._fitted().exact(self.checked(X))
+
+    def card(self) -> GuaranteeCard:
+        """Return the guarantee in plain words."""
+        return posthoc_card(self._fitted())
+
+    @override
+    def bundle(self) -> Bundle:
+        """Return everything that ``release`` needs, ready to be written."""
+        settings, arrays = self._fitted().describe()
+        settings["input_shape"] = list(self.input_shape_)
+        settings["labels"] = None if self.classes_ is None else self.classes_.tolist()
+        settings["feature_names"] = kept_names(self)
+        return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
 
     @abstractmethod
     def _settings(self) -> PosthocSettings:
@@ -160,3 +210,21 @@ class PosthocSystem(PosthocRelease):
         self.embedder_, self.considered_ = fitted.embedder, fitted.considered
         self._become(fitted.query, fitted.input_shape, fitted.classes, names)
         return fitted
+
+    def _become(
+        self,
+        query: PrivateQuery,
+        shape: tuple[int, ...],
+        classes: npt.NDArray[Any] | None,
+        names: Iterable[str] | None,
+    ) -> None:
+        query.rehearse()
+        self.query_ = query
+        self._takes(shape, names)
+        self.classes_ = classes
+        self._identity = self.bundle().identity
+
+    @override
+    def _fitted(self) -> PrivateQuery:
+        found: PrivateQuery = super()._fitted()
+        return found

@@ -9,14 +9,10 @@ from decimal import ROUND_CEILING, Context, Decimal
 from reticent.core.guarantees import GuaranteeCard
 from reticent.mechanisms import KNormMechanism
 from reticent.systems import clauses as say
-from reticent.systems.power.likeliest_query import LikeliestQuery
-from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, reach
-from reticent.systems.power.query import PowerQuery, RowQuery
+from reticent.systems.power.query import ClearQuery, PowerQuery, RowQuery
 from reticent.tables.attributes import Numeric
 from reticent.tables.schema import TabularSchema
-
-TableQuery = RowQuery
 
 _MECHANISMS = {
     "k-norm-l2": "K-norm noise in l2",
@@ -36,7 +32,7 @@ class _Scope:
     details: tuple[tuple[str, str], ...] = ()
 
 
-def power_card(query: TableQuery) -> GuaranteeCard:
+def power_card(query: RowQuery) -> GuaranteeCard:
     """Return the card of ``query``: what is protected, from whom, and what is assumed."""
     plan, bound = query.plan, query.bound
     if plan.radius is None:
@@ -81,11 +77,11 @@ def power_card(query: TableQuery) -> GuaranteeCard:
     )
 
 
-def _factor(query: TableQuery) -> str:
+def _factor(query: RowQuery) -> str:
     return say.odds(query.mechanism.guarantee, between="between them ")
 
 
-def _whole_record(query: TableQuery) -> _Scope:
+def _whole_record(query: RowQuery) -> _Scope:
     return _Scope(
         f"The whole record: between any two records of the schema, {_factor(query)}. This is local "
         "differential privacy.",
@@ -93,7 +89,7 @@ def _whole_record(query: TableQuery) -> _Scope:
     )
 
 
-def _by_attribute(query: TableQuery, radii: AttributeRadii) -> _Scope:
+def _by_attribute(query: RowQuery, radii: AttributeRadii) -> _Scope:
     inside = "; ".join(f"{name} {reach(radius)}" for name, radius in radii.radii if radius)
     outside = ", ".join(name for name, radius in radii.radii if not radius) or "none"
     missing = any(
@@ -124,7 +120,7 @@ def _by_attribute(query: TableQuery, radii: AttributeRadii) -> _Scope:
     )
 
 
-def _within_radius(query: TableQuery, radius: float) -> _Scope:
+def _within_radius(query: RowQuery, radius: float) -> _Scope:
     protected = (
         f"Which of two records an answer came from, whenever they are at most {radius:g} apart in "
         f"the encoded space, where a change of any one attribute is at most 1: {_factor(query)}."
@@ -141,7 +137,7 @@ def _within_radius(query: TableQuery, radius: float) -> _Scope:
         details.append(
             ("offset of the Lipschitz statement, from the grid", f"{offset} at every distance")
         )
-    free = isinstance(query, ProtectedQuery | LikeliestQuery)
+    free = isinstance(query, ClearQuery)
     if free:
         details.append(
             (

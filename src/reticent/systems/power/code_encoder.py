@@ -37,13 +37,11 @@ from reticent.systems.releasing_system import inputs_as_fitted
 from reticent.systems.scores import SCORINGS
 from reticent.tables.attributes import Categorical
 from reticent.tables.frames import (
-    keep_names,
     kept_names,
     named_rows,
     names_of,
     ordered_rows,
     plain_rows,
-    rows_as_fitted,
     stored_names,
 )
 from reticent.tables.schema import TabularSchema, as_table
@@ -154,7 +152,7 @@ class CodeEncoder(RowEncoder):
         epsilon = positive(self.epsilon, name="epsilon")
         self._check()
         public, names = self.public(X, y)
-        self.query_ = best_code(
+        query = best_code(
             public,
             self.neighbours,
             most=self.nodes,
@@ -163,8 +161,7 @@ class CodeEncoder(RowEncoder):
             crowd=self.crowd,
         )
         kept = self.schema.column_names if isinstance(self.schema, TabularSchema) else names
-        keep_names(self, None if names is None else kept)
-        self._become()
+        self._become(query, None if names is None else kept)
         return self
 
     def public(self, X: npt.ArrayLike, y: Any = None) -> tuple[PublicRows, Any]:
@@ -227,20 +224,12 @@ class CodeEncoder(RowEncoder):
         found: Array = self._fitted().mechanism.matrix
         return found
 
-    def exact(self, X: npt.ArrayLike) -> Array:
-        """The mean of what is released about each row, shape (n, outputs). Private: never to be
-        sent.
-        """
-        return np.asarray(self._fitted().exact(self.checked(X)))
-
     @override
     def checked(self, X: npt.ArrayLike) -> CodedRows:
         query = self._fitted()
         if isinstance(query.inputs, SchemaRows):
-            return self._checked_table(X, query.inputs.schema)
-        array, shape = input_rows(rows_as_fitted(self, X))
-        self.input_shape_ = query.inputs.shape
-        coded: CodedRows = query.encode(inputs_as_fitted(self, array, shape))
+            return super().checked(X)
+        coded: CodedRows = query.encode(inputs_as_fitted(self, X))
         return coded
 
     def card(self) -> GuaranteeCard:
@@ -297,17 +286,17 @@ class CodeEncoder(RowEncoder):
             neighbours=query.near,
             embedder=embedder,
         )
-        loaded.query_ = query
         with rebuilding():
-            keep_names(loaded, stored_names(bundle.settings, query.columns))
-            loaded._become()
+            loaded._become(query, stored_names(bundle.settings, query.columns))
             check_rebuilt(bundle, loaded.bundle())
         return loaded
 
     @override
-    def _become(self) -> None:
-        super()._become()
-        served = self.query_.served
+    def _become(self, query: CodeQuery, names: Any) -> None:
+        super()._become(query, names)
+        served = query.served
+        if isinstance(query.inputs, EmbeddedPoints):
+            self.input_shape_ = query.inputs.shape
         self.targets_ = tuple(target.name for target in served)
         self.classes_ = [target.values for target in served]
         self.share_ = min(target.worth.kept for target in served if target.worth)

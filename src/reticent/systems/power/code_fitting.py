@@ -22,7 +22,7 @@ from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Adjacency, Replace
 from reticent.core.norms import Norm
-from reticent.grids.lattice import Lattice, cells_along
+from reticent.grids.lattice import Lattice
 from reticent.grids.public_graph import PublicGraph
 from reticent.grids.shares import WHOLE, Shares
 from reticent.mechanisms import AnyTwo, FiniteChannel
@@ -44,7 +44,12 @@ from reticent.systems.power.code_query import (
 from reticent.systems.power.code_targets import ExplainedVariance, NearRows, Recall, Within
 from reticent.systems.scores import accuracy, information, log_score, roc_auc
 from reticent.training.channel_tables import best_table
-from reticent.training.label_tables import cell_centres, cell_weights
+from reticent.training.label_tables import (
+    cell_centres,
+    cell_weights,
+    chosen_lattice,
+    correlation_ratio,
+)
 from reticent.training.public_models import (
     BoostedTrees,
     LinearModel,
@@ -875,32 +880,21 @@ def _parts(dense: Array, parts: int, seed: int) -> TargetSource:
 
 
 def _lattice(public: PublicRows, radius: float) -> Lattice:
-    """Return cells as small as the radius allows, as many as leave few enough cells.
-
-    They are over the coordinates that tell labels apart best, or that vary most where there are
-    none.
+    """Return ``chosen_lattice`` over the coordinates that tell labels apart best, or that vary most
+    where there are none.
     """
     points = public.dense[~public.held]
-    spread = points.var(axis=0)
-    told = np.zeros(points.shape[1])
-    for known in public.known:
-        numbers = known.numbers[~public.held]
-        between = np.zeros(points.shape[1])
-        for label in np.unique(numbers):
-            own = points[numbers == label]
-            between += len(own) * (own.mean(axis=0) - points.mean(axis=0)) ** 2
-        total = spread * len(points)
-        told += np.divide(between, total, out=np.zeros_like(total), where=total > 0)
-    order = np.argsort(-(told if public.known else spread), kind="stable")
-    along = cells_along(points, radius=radius, tail=_TAIL)
-    used: tuple[int, ...] = ()
-    most: float = min(_MOST_CELLS, 4 * len(points))
+    ratings = points.var(axis=0)
+    if public.known:
+        told = (correlation_ratio(points, known.numbers[~public.held]) for known in public.known)
+        ratings = np.sum(list(told), axis=0)
     only = not public.further and len(public.known) == 1
-    for place in order.tolist():
-        wider = tuple(sorted((*used, place)))
+
+    def fits(shape: Sequence[int]) -> bool:
+        most: float = min(_MOST_CELLS, 4 * len(points))
         if only:
-            axes = sum(along[p] > 1 for p in wider)
+            axes = sum(size > 1 for size in shape)
             most = min(_LABEL_CELLS, _CELL_WORK / (public.known[0].shares.shape[1] * 2**axes))
-        if not used or (along[place] > 1 and math.prod(along[p] for p in wider) <= most):
-            used = wider
-    return Lattice.over(points, radius=radius, tail=_TAIL, coordinates=used)
+        return math.prod(shape) <= most
+
+    return chosen_lattice(points, ratings, radius=radius, tail=_TAIL, fits=fits)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.arrays import Array, Arrays, Integers
+from reticent.core.arrays import Array, Arrays, Integers, part_of, under
 from reticent.core.checks import count, flag
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle, InvalidParameter
@@ -348,8 +348,7 @@ class CodeQuery:
                 }
             )
             if model is not None:
-                for name, array in model.describe().items():
-                    arrays[f"source{place}.{name}"] = array
+                arrays |= under(f"source{place}.", model.describe())
         for place, target in enumerate(self.targets):
             arrays[f"joint{place}"] = target.joint
             stored = {"name": target.name, "kind": target.kind, "size": target.size}
@@ -442,8 +441,7 @@ def _stored_source(
         if not known or len(labels) != part.stop - part.start:
             raise CorruptBundle("bundle: a target is no column of its schema")
         return TargetSource(np.asarray(labels), None, part, sure)
-    names = [name for name in arrays if name.startswith(f"source{place}.")]
-    own = {name.partition(".")[2]: arrays[name] for name in names}
+    own = part_of(arrays, f"source{place}.")
     model = model_from(stored["model"], own, dimension=len(inputs.corner))
     return TargetSource(restored_labels(labels, expected=model.classes), model, None, sure)
 

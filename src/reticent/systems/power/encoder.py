@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from reticent.core.arrays import Array
 from reticent.core.checks import one_of, positive, probability
-from reticent.core.errors import InvalidInput
+from reticent.core.errors import CorruptBundle, InvalidInput
 from reticent.core.extras import require
-from reticent.core.guarantees import GuaranteeCard
+from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.seeds import training_generator
 from reticent.core.settings import a_part, learned, with_settings
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
@@ -23,21 +23,22 @@ from reticent.systems.class_labels import class_labels, restored_labels
 from reticent.systems.power.cards import power_card
 from reticent.systems.power.code_card import code_card
 from reticent.systems.power.code_query import CodeQuery
-from reticent.systems.power.mechanism_choice import (
-    FitSettings,
-    PublicRows,
-    compared,
-    few,
-    fit_mechanisms,
-    stored_query,
-)
+from reticent.systems.power.likeliest_query import LikeliestQuery
+from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, Protection
-from reticent.systems.power.query import CHOICES, MECHANISMS, PROTECTED, PowerSetting, RowQuery
+from reticent.systems.power.query import (
+    CHOICES,
+    MECHANISMS,
+    PROTECTED,
+    PowerQuery,
+    PowerSetting,
+    RowQuery,
+    neighbours_within,
+)
 from reticent.systems.power.row_encoder import RowEncoder
-from reticent.systems.power.settings import VectorTraining
+from reticent.systems.power.settings import RowFit, VectorTraining
 from reticent.systems.scores import SCORINGS
 from reticent.tables.frames import (
-    keep_names,
     kept_names,
     names_of,
     plain_rows,
@@ -146,6 +147,8 @@ class PowerEncoder(RowEncoder):
             CalibrationFailed: no mechanism meets the requirement.
             MissingExtra: torch, which encoders are trained with, is not installed.
         """
+        from reticent.systems.power.mechanism_choice import chosen, compared
+
         one_of(self.mechanism, ("auto", *MECHANISMS), name="mechanism")
         training = a_part(self.training, VectorTraining, name="training")
         names = names_of(X)
@@ -168,54 +171,11 @@ class PowerEncoder(RowEncoder):
             _own_generator() if trained else nullcontext(),
             progress(training.verbose) as report,
         ):
-            settings = FitSettings(
-                outputs=training.sizes,
-                hidden=training.hidden,
-                epochs=training.epochs,
-                head_epochs=training.head_epochs,
-                seed=seed,
-            )
-            share, shuffled = training.calibration_share, (rows[order], labels[order])
-            plans: tuple[PowerSetting, ...] = ()
-            if few(labels, mechanisms):
-                from reticent.systems.power.cross_fitting import cross_fitted
-
-                chosen, plans = cross_fitted(
-                    schema,
-                    plan,
-                    *shuffled,
-                    mechanisms=mechanisms,
-                    settings=settings,
-                    share=share,
-                    report=report,
-                )
-                mechanisms = (chosen.mechanism,)
-            self.query_, considered = fit_mechanisms(
-                schema,
-                plan,
-                PublicRows.cut(*shuffled, share),
-                mechanisms=mechanisms,
-                settings=settings,
-                report=report,
-            )
-            self.considered_ = plans or considered
-        # The chosen plan may stand below the first, where it is simpler.
-        self._plan = (
-            next(plan for plan in self.considered_ if plan.mechanism == "code")
-            if isinstance(self.query_, CodeQuery)
-            else self.query_.plan
-        )
+            fit = RowFit(schema, plan, rows[order], labels[order], training, seed, report)
+            query, self._plan, self.considered_ = chosen(fit, mechanisms)
         self.classes_ = classes
-        keep_names(self, names)
-        self._become()
+        self._become(query, names)
         return self
-
-    def exact(self, X: npt.ArrayLike) -> Array:
-        """Return what would be released without noise, shape (n, outputs). Private: never to be
-        sent.
-        """
-        query = self._fitted()
-        return np.asarray(query.exact(self.checked(X)))
 
     def card(self) -> GuaranteeCard:
         """The guarantee in plain words."""
@@ -256,11 +216,10 @@ class PowerEncoder(RowEncoder):
             mechanism=plan.mechanism,
             scoring=plan.scoring,
         )
-        loaded.query_, loaded.considered_, loaded._plan = query, (), plan
+        loaded.considered_, loaded._plan = (), plan
         with rebuilding():
             loaded.classes_ = restored_labels(bundle.settings["labels"])
-            keep_names(loaded, stored_names(bundle.settings, query.columns))
-            loaded._become()
+            loaded._become(query, stored_names(bundle.settings, query.columns))
             check_rebuilt(bundle, loaded.bundle())
         return loaded
 
@@ -323,3 +282,29 @@ def _own_generator() -> AbstractContextManager[None]:
     torch = require("torch", extra="networks")
     context: AbstractContextManager[None] = torch.random.fork_rng(devices=[])
     return context
+
+
+def stored_query(
+    settings: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]
+) -> tuple[RowQuery | CodeQuery, PowerSetting]:
+    """The query that a bundle describes, and its plan.
+
+    Raises:
+        CorruptBundle: fields or arrays that are missing or do not fit together.
+    """
+    plan = settings.get("plan")
+    mechanism = plan.get("mechanism") if isinstance(plan, dict) else None
+    if mechanism == "code":
+        with rebuilding():
+            schema = TabularSchema.from_dict(settings["inputs"]["schema"])
+            stated = PowerSetting.from_dict(settings["plan"], schema)
+            adjacency = neighbours_within(stated.radius, schema)
+            code = CodeQuery.from_description(settings, arrays, adjacency=adjacency)
+            if code.mechanism.guarantee != Guarantee(stated.epsilon, stated.delta, adjacency):
+                raise CorruptBundle("bundle: its code does not cost what its plan says")
+        return code, stated
+    kind: type[RowQuery] = PowerQuery
+    if mechanism in PROTECTED:
+        kind = LikeliestQuery if mechanism == "clear-code" else ProtectedQuery
+    query = kind.from_description(settings, arrays)
+    return query, query.plan

@@ -18,10 +18,9 @@ from reticent.core.coded_rows import CodedRows
 from reticent.noise import SeededSampler
 from reticent.systems.power.held_scores import answer_scores
 from reticent.systems.power.likeliest_query import LikeliestQuery, all_scores
-from reticent.systems.power.mechanism_choice import PublicRows
 from reticent.systems.power.protection import Protection
-from reticent.systems.power.query import CHOICES, PowerSetting
-from reticent.training.progress import Report
+from reticent.systems.power.query import CHOICES, Answers
+from reticent.systems.power.settings import RowFit
 from reticent.training.public_forest import Forest
 from reticent.training.public_models import BoostedTrees, label_shares
 
@@ -60,18 +59,15 @@ class FittedLikeliest:
     held: tuple[Array, Array]
     leaf: int
 
-    def again(self, rows: PublicRows, *, seed: int) -> LikeliestQuery:
+    def again(self, fit: RowFit) -> LikeliestQuery:
         """Return the release with models that learnt from all public rows, every tree from each.
 
         How often the forest names which candidate is still that of the fewer.
-
-        Args:
-            rows: the public rows.
-            seed: seed of the models.
         """
-        query = self.query
-        every = np.concatenate([rows.train, rows.held])
-        labels = np.concatenate([rows.train_labels, rows.held_labels])
+        query, seed = self.query, fit.seed
+        # In this order, by which trees are drawn.
+        every = np.concatenate([fit.train, fit.held])
+        labels = np.concatenate([fit.train_labels, fit.held_labels])
         forest = ExtraTreesClassifier(**_FOREST, min_samples_leaf=self.leaf, random_state=seed)
         return replace(
             query,
@@ -91,26 +87,12 @@ class FittedLikeliest:
         told = query.mechanism.release(query.places(*self.learnt), sampler=SeededSampler(seed))
         return query.read(self.learnt[0], told)
 
-    def answers(self) -> tuple[list[Array], list[Array]]:
-        """Yield what may be released about rows held out, and its chance, for each candidate.
-
-        They have shapes (k, outputs) and (k,).
-        """
-        query, chances = self.query, self.query.mechanism.matrix
-        scores, told = self.held[0], query.places(*self.held)
-        places = range(query.plan.candidates)
-        values = [query.read(scores, np.full(len(scores), place)) for place in places]
-        return values, [chances[told, place] for place in places]
+    def answers(self) -> Answers:
+        """Return what may be released about rows held out, and its chances."""
+        return self.query.every_answer(self.held[0], self.query.places(*self.held))
 
 
-def fit_likeliest(
-    protection: Protection,
-    required: PowerSetting,
-    rows: PublicRows,
-    *,
-    seed: int,
-    report: Report,
-) -> Iterator[FittedLikeliest]:
+def fit_likeliest(protection: Protection, fit: RowFit) -> Iterator[FittedLikeliest]:
     """Return a release for each number of candidates and each way to choose among them.
 
     Each has what the log odds that it gives are worth on the rows held out, exactly over the
@@ -118,21 +100,16 @@ def fit_likeliest(
 
     Args:
         protection: what is free and what is protected.
-        required: budget, radius and scoring.
-        rows: public rows. How often the forest is right is counted on rows that the tree did not
-            learn from.
-        seed: seed of the models.
-        report: receiver of the progress, called after every model.
+        fit: what the fit is told. How often the forest is right is counted on rows that the tree
+            did not learn from.
     """
-    train, labels = rows.train, rows.train_labels
-    classes = 1 + int(max(labels.max(), rows.held_labels.max()))
+    train, labels, seed, report = fit.train, fit.train_labels, fit.seed, fit.report
+    classes = 1 + int(max(labels.max(), fit.held_labels.max()))
     if len(np.unique(labels)) < classes:  # a label all of whose rows were held out
-        train = np.concatenate([rows.train, rows.held])
-        labels = np.concatenate([rows.train_labels, rows.held_labels])
+        train = np.concatenate([fit.train, fit.held])
+        labels = np.concatenate([fit.train_labels, fit.held_labels])
     given = _given(protection, train, labels, seed=seed)
-    learnt, held = (
-        all_scores(given, protection.given(values)) for values in (rows.train, rows.held)
-    )
+    learnt, held = (all_scores(given, protection.given(values)) for values in (fit.train, fit.held))
     total = 1 + len(_LEAVES)
     report("public models", 1, total, float("nan"))
     for done, leaf in enumerate(_LEAVES, start=2):
@@ -145,14 +122,14 @@ def fit_likeliest(
             with np.errstate(invalid="ignore"):
                 model.fit(train, labels)
         forest = Forest.from_sklearn(model, classes=classes)
-        shares = np.nan_to_num(model.oob_decision_function_)[: len(rows.train)]
-        held_shares = forest.shares(CodedRows.of(rows.held))
+        shares = np.nan_to_num(model.oob_decision_function_)[: len(fit.train)]
+        held_shares = forest.shares(CodedRows.of(fit.held))
         report("public models", done, total, float("nan"))
         for size in range(2, min(classes, _MOST_CANDIDATES) + 1):
             even = np.full((size + 1, size), 1.0 / size)
             for choice in CHOICES:
                 plan = replace(
-                    required,
+                    fit.required,
                     mechanism="clear-code",
                     delta=0.0,
                     candidates=size,
@@ -160,7 +137,7 @@ def fit_likeliest(
                 )
                 query = LikeliestQuery(protection.schema, given, forest, even, plan)
                 yield _scored(
-                    FittedLikeliest(query, (learnt, shares), (held, held_shares), leaf), rows
+                    FittedLikeliest(query, (learnt, shares), (held, held_shares), leaf), fit
                 )
 
 
@@ -169,18 +146,17 @@ def _given(protection: Protection, rows: Array, labels: Labels, *, seed: int) ->
     return BoostedTrees.from_sklearn(booster.fit(protection.given(rows), labels))
 
 
-def _scored(fitted: FittedLikeliest, rows: PublicRows) -> FittedLikeliest:
+def _scored(fitted: FittedLikeliest, fit: RowFit) -> FittedLikeliest:
     """Return it with how often each candidate is named, by the place of the right label, and its
     utility.
     """
     query, size = fitted.query, fitted.query.plan.candidates
-    right = query.candidates(fitted.learnt[0]) == rows.train_labels[:, None]
+    right = query.candidates(fitted.learnt[0]) == fit.train_labels[:, None]
     place = np.where(right.any(axis=1), right.argmax(axis=1), size)
     counts = np.full((size + 1, size), _SMOOTHING)
     np.add.at(counts, (place, query.places(*fitted.learnt)), 1.0)
-    query = replace(query, hits=counts / counts.sum(axis=1, keepdims=True))
-    values, weights = replace(fitted, query=query).answers()
-    columns = len(query.given.start)
-    chances = [label_shares(value[:, :columns]) for value in values]
-    found = answer_scores(chances, weights, rows.held_labels)
-    return replace(fitted, query=replace(query, plan=query.plan.worth(found)))
+    fitted = replace(fitted, query=replace(query, hits=counts / counts.sum(axis=1, keepdims=True)))
+    values, weights = fitted.answers()
+    chances = [label_shares(value[:, : query.odds]) for value in values]
+    found = answer_scores(chances, weights, fit.held_labels)
+    return replace(fitted, query=replace(fitted.query, plan=query.plan.worth(found)))

@@ -19,7 +19,13 @@ from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle
 from reticent.mechanisms import FiniteChannel
 from reticent.noise import Sampler
-from reticent.systems.power.query import PowerSetting, RowQuery, dense, protection_of
+from reticent.systems.power.query import (
+    Answers,
+    ClearQuery,
+    PowerSetting,
+    dense,
+    protection_of,
+)
 from reticent.tables.schema import TabularSchema
 from reticent.training.public_forest import Forest
 from reticent.training.public_models import BoostedTrees, label_shares, model_from
@@ -29,7 +35,7 @@ _SUM = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class LikeliestQuery(RowQuery):
+class LikeliestQuery(ClearQuery):
     """Everything that answering takes. Both models are public.
 
     Guarantee:
@@ -78,7 +84,7 @@ class LikeliestQuery(RowQuery):
     @property
     def outputs(self) -> int:
         """The number of released values per row."""
-        return len(self.given.start) + self.given.classes
+        return self.odds + self.given.classes
 
     def given_scores(self, rows: Array) -> Array:
         """Return scores of all labels from what is free, shape (n, classes)."""
@@ -107,7 +113,7 @@ class LikeliestQuery(RowQuery):
 
     def private_answer(self, rows: Array, *, sampler: Sampler) -> Integers:
         """The place of the candidate that is named, shape (n,)."""
-        return self._told(rows, self.given_scores(rows), sampler=sampler)
+        return self.mechanism.release(self._seen(rows)[1], sampler=sampler)
 
     def read(self, scores: Array, places: Integers) -> Array:
         """Return log odds of labels, and the label that is named as a one-hot vector, shape (n,
@@ -128,19 +134,37 @@ class LikeliestQuery(RowQuery):
 
     @override
     def exact(self, inputs: Array | CodedRows) -> Array:
-        rows = dense(inputs)
-        scores = self.given_scores(rows)
-        return self.read(scores, self.places(scores, self.forest.shares(CodedRows.of(rows))))
+        return self.read(*self._seen(dense(inputs)))
 
     @override
     def drawn(self, inputs: Array | CodedRows, *, sampler: Sampler) -> Array:
-        rows = dense(inputs)
-        scores = self.given_scores(rows)
-        return self.read(scores, self._told(rows, scores, sampler=sampler))
+        scores, places = self._seen(dense(inputs))
+        return self.read(scores, self.mechanism.release(places, sampler=sampler))
 
-    def _told(self, rows: Array, scores: Array, *, sampler: Sampler) -> Integers:
-        places = self.places(scores, self.forest.shares(CodedRows.of(rows)))
-        return self.mechanism.release(places, sampler=sampler)
+    def _seen(self, rows: Array) -> tuple[Array, Integers]:
+        """Return scores by what is free, and the place of the candidate that is the right one."""
+        scores = self.given_scores(rows)
+        return scores, self.places(scores, self.forest.shares(CodedRows.of(rows)))
+
+    @property
+    @override
+    def odds(self) -> int:
+        return len(self.given.start)
+
+    @override
+    def answers(self, rows: Array, *, seed: int) -> Answers:
+        return self.every_answer(*self._seen(rows))
+
+    def every_answer(self, scores: Array, places: Integers) -> Answers:
+        """Return what is released where each candidate is named, and how likely that is.
+
+        Args:
+            scores: scores from ``given_scores``.
+            places: places of the candidates that are right, from ``places``.
+        """
+        named = range(self.plan.candidates)
+        values = [self.read(scores, np.full(len(scores), place)) for place in named]
+        return values, list(self.mechanism.matrix[places].T)
 
     @cached_property
     def _log_chances(self) -> Array:

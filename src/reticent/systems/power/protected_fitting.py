@@ -19,21 +19,16 @@ from reticent.noise import SeededSampler
 from reticent.systems.power.held_scores import HeldScores, answer_scores, served, simplest
 from reticent.systems.power.likeliest_fitting import FittedLikeliest, fit_likeliest
 from reticent.systems.power.likeliest_query import LikeliestQuery
-from reticent.systems.power.mechanism_choice import FitSettings, PublicRows
 from reticent.systems.power.protected_query import ANSWER_UNIT, ProtectedQuery
 from reticent.systems.power.protection import UNIT, Protection
 from reticent.systems.power.query import PowerSetting, rank
-from reticent.systems.scores import Scores
-from reticent.tables.schema import TabularSchema
+from reticent.systems.power.settings import RowFit
 from reticent.training.noise import training_noise
-from reticent.training.power.reader import ReaderConfig, train_reader
-from reticent.training.progress import Report
-from reticent.training.public_models import label_shares
+from reticent.training.power.reader import train_reader
 
 Fitted = ProtectedQuery | FittedLikeliest
 
 _DROPOUTS = (0.0, 0.3)  # of free coordinates: none where rows are many, some where they are few
-_DRAWS = 4  # of the noise, for each calibration row
 _MOST_TOLD = 4  # coordinates, if not all are told
 _RANKED_ROWS = 5_000  # public rows, at most, on which coordinates are ranked
 _RANKING: dict[str, Any] = {
@@ -47,13 +42,7 @@ _LEAST = 1e-12
 
 
 def fit_protected(
-    schema: TabularSchema,
-    required: PowerSetting,
-    rows: PublicRows,
-    *,
-    mechanisms: Sequence[str],
-    settings: FitSettings,
-    report: Report,
+    fit: RowFit, mechanisms: Sequence[str]
 ) -> tuple[ProtectedQuery | LikeliestQuery, tuple[PowerSetting, ...]]:
     """Return the simplest query among ``mechanisms`` that serves as well as the best.
 
@@ -64,47 +53,38 @@ def fit_protected(
     too.
 
     Args:
-        schema: the public description of rows.
-        required: budget, radius and scoring. Mechanism and utility are replaced.
-        rows: public rows.
+        fit: what the fit is told.
         mechanisms: some of ``PROTECTED``.
-        settings: settings of training.
-        report: receiver of the progress, called after every epoch.
 
     Raises:
         InvalidParameter: a radius that leaves no attribute of the schema free or protected as a
             whole, or no hidden width.
     """
-    assert required.radius is not None  # the plan refuses it
-    protection = Protection(schema, required.radius)
-    if not settings.hidden:
+    assert fit.required.radius is not None  # the plan refuses it
+    protection = Protection(fit.schema, fit.required.radius)
+    if not fit.training.hidden:
         raise InvalidParameter("hidden=(): expected a width, of the layers of the model")
     kinds: list[list[Fitted]] = []
     if "clear-noise" in mechanisms:
-        told = told_columns(protection, rows, epsilon=required.epsilon, seed=settings.seed)
+        told = told_columns(protection, fit)
         dropouts: Sequence[float] = _DROPOUTS
         for columns in sorted({(), told} if protection.answers_all else {told}):
             fields: dict[str, Any] = {"columns": columns, "candidates": 0, "choice": ""}
-            plan = replace(required, mechanism="clear-noise", delta=0.0, **fields)
-            here: list[Fitted] = [
-                _reader(protection, plan, rows, settings, dropout, report) for dropout in dropouts
-            ]
+            plan = replace(fit.required, mechanism="clear-noise", delta=0.0, **fields)
+            here: list[Fitted] = [_reader(protection, plan, fit, dropout) for dropout in dropouts]
             # The share of dropout is settled by what is trained first.
             dropouts = (dropouts[here.index(_best(here))],)
             kinds.append(here)
     if "clear-code" in mechanisms:
-        seed = settings.seed
-        kinds.append(list(fit_likeliest(protection, required, rows, seed=seed, report=report)))
+        kinds.append(list(fit_likeliest(protection, fit)))
     best = [_best(kind) for kind in kinds]
-    found = [_served(fitted, protection, rows, settings.seed) for fitted in best]
+    found = [_served(fitted, fit) for fitted in best]
     ranked = sorted((plan for plan, _ in found), key=rank)
     order = [(place, held) for place, (_, held) in enumerate(found)]
-    place = simplest(order, scoring=required.scoring)
+    place = simplest(order, scoring=fit.required.scoring)
     fitted = best[place]
     # Models whose worth was estimated on rows held out may learn from these as well.
-    chosen = (
-        fitted.again(rows, seed=settings.seed) if isinstance(fitted, FittedLikeliest) else fitted
-    )
+    chosen = fitted.again(fit) if isinstance(fitted, FittedLikeliest) else fitted
     return replace(chosen, plan=found[place][0]), tuple(ranked)
 
 
@@ -117,61 +97,52 @@ def _query(fitted: Fitted) -> ProtectedQuery | LikeliestQuery:
     return fitted.query if isinstance(fitted, FittedLikeliest) else fitted
 
 
-def _served(
-    fitted: Fitted, protection: Protection, rows: PublicRows, seed: int
-) -> tuple[PowerSetting, HeldScores]:
+def _served(fitted: Fitted, fit: RowFit) -> tuple[PowerSetting, HeldScores]:
     """The plan with its utility to a server that gets what is free along."""
+    query = _query(fitted)
     if isinstance(fitted, FittedLikeliest):
-        query: ProtectedQuery | LikeliestQuery = fitted.query
-        released = fitted.released(seed=seed)
+        released = fitted.released(seed=fit.seed)
         values, weights = fitted.answers()
     else:
-        query = fitted
-        answer = fitted.private_answer(rows.train, sampler=SeededSampler(seed + 1))
-        released = fitted.read(rows.train, answer)
-        values, weights = protected_answers(fitted, rows.held, seed=seed)
-    free = protection.given(rows.held)
+        released = fitted.drawn(fit.train, sampler=SeededSampler(fit.seed + 1))
+        values, weights = fitted.answers(fit.held, seed=fit.seed)
+    free = query.protection.given(fit.held)
     held = served(
-        np.column_stack([protection.given(rows.train), released]),
-        rows.train_labels,
+        np.column_stack([query.protection.given(fit.train), released]),
+        fit.train_labels,
         [np.column_stack([free, value]) for value in values],
         weights,
-        rows.held_labels,
+        fit.held_labels,
         scoring=query.plan.scoring,
-        seed=seed,
+        seed=fit.seed,
     )
     return query.plan.worth(held.scores), held
 
 
 def _reader(
-    protection: Protection,
-    plan: PowerSetting,
-    rows: PublicRows,
-    settings: FitSettings,
-    dropout: float,
-    report: Report,
+    protection: Protection, plan: PowerSetting, fit: RowFit, dropout: float
 ) -> ProtectedQuery:
     """The release of a plan's columns with a model that was trained for it, scored."""
-    free, near = protection.given(rows.train), protection.steps(rows.train) / UNIT
-    config = ReaderConfig(
+    free, near = protection.given(fit.train), protection.steps(fit.train) / UNIT
+    told = near[:, list(plan.columns)] if plan.columns else near
+    model = train_reader(
+        free,
+        told,
+        fit.train_labels,
+        fit.config(),
         epsilon=plan.epsilon,
         norm=protection.norm,
-        hidden=settings.hidden[0],
-        epochs=settings.epochs,
-        batch_size=int(np.clip(len(free) // 40, 20, 500)),
-        dropout=dropout,
+        hidden=fit.training.hidden[0],
         answer_unit=ANSWER_UNIT,
-        seed=settings.seed,
+        dropout=dropout,
+        report=fit.report,
     )
-    told = near[:, list(plan.columns)] if plan.columns else near
-    model = train_reader(free, told, rows.train_labels, config, report=report)
     query = ProtectedQuery(protection.schema, model, plan)
-    return replace(query, plan=plan.worth(held_scores(query, rows, seed=settings.seed)))
+    scores = answer_scores(*query.chances(fit.held, seed=fit.seed), fit.held_labels)
+    return replace(query, plan=plan.worth(scores))
 
 
-def told_columns(
-    protection: Protection, rows: PublicRows, *, epsilon: float, seed: int
-) -> tuple[int, ...]:
+def told_columns(protection: Protection, fit: RowFit) -> tuple[int, ...]:
     """Return places of the protected coordinates that "clear-noise" answers about, () for all of
     them.
 
@@ -184,17 +155,16 @@ def told_columns(
 
     Args:
         protection: what is free and what is protected.
-        rows: public rows.
-        epsilon: epsilon, above 0.
-        seed: seed of rows and noise.
+        fit: what the fit is told.
     """
+    seed, epsilon = fit.seed, fit.required.epsilon
     torch.manual_seed(seed)
     random, norm = np.random.default_rng(seed), protection.norm
     count = len(protection.protected)
-    train = random.permutation(len(rows.train))[:_RANKED_ROWS]
-    held = random.permutation(len(rows.held))[:_RANKED_ROWS]
-    parts = (rows.train[train], rows.held[held])
-    targets = (rows.train_labels[train], rows.held_labels[held])
+    train = random.permutation(len(fit.train))[:_RANKED_ROWS]
+    held = random.permutation(len(fit.held))[:_RANKED_ROWS]
+    parts = (fit.train[train], fit.held[held])
+    targets = (fit.train_labels[train], fit.held_labels[held])
     free = [protection.given(values) for values in parts]
     near = [protection.steps(values) / UNIT for values in parts]
 
@@ -225,20 +195,3 @@ def told_columns(
     gain = losses(tuple(range(count))) - tried[best]
     error = float(gain.std()) / math.sqrt(len(gain))
     return best if gain.mean() > 2.0 * error else ()
-
-
-def held_scores(query: ProtectedQuery, rows: PublicRows, *, seed: int) -> Scores:
-    """Return scores of the query's own model on the rows held out."""
-    values, weights = protected_answers(query, rows.held, seed=seed)
-    size = query.model.output_dimension
-    chances = [label_shares(value[:, :size]) for value in values]
-    return answer_scores(chances, weights, rows.held_labels)
-
-
-def protected_answers(
-    query: ProtectedQuery, rows: Array, *, seed: int
-) -> tuple[list[Array], list[Array]]:
-    """A few draws of what may be released about rows, and their weights."""
-    sampler = SeededSampler(seed)
-    answers = [query.private_answer(rows, sampler=sampler) for _ in range(_DRAWS)]
-    return [query.read(rows, answer) for answer in answers], [np.ones(len(rows))] * _DRAWS

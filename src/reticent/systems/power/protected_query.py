@@ -20,18 +20,20 @@ from reticent.core.errors import CorruptBundle
 from reticent.mechanisms import KNormMechanism
 from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
-from reticent.noise import Sampler
+from reticent.noise import Sampler, SeededSampler
 from reticent.systems.power.certificates import EncoderBound
 from reticent.systems.power.protection import UNIT
-from reticent.systems.power.query import PowerSetting, RowQuery, dense
+from reticent.systems.power.query import Answers, ClearQuery, PowerSetting, dense
 from reticent.tables.schema import TabularSchema
 
 ANSWER_UNIT = 3.0
 """Radii that are one unit of what the public model reads."""
 
+_DRAWS = 4  # of the noise, where chances of answers are asked for
+
 
 @dataclass(frozen=True, eq=False)
-class ProtectedQuery(RowQuery):
+class ProtectedQuery(ClearQuery):
     """Everything that answering takes. The model is public.
 
     Guarantee:
@@ -107,6 +109,17 @@ class ProtectedQuery(RowQuery):
     def drawn(self, inputs: Array | CodedRows, *, sampler: Sampler) -> Array:
         rows = dense(inputs)
         return self.read(rows, self.private_answer(rows, sampler=sampler))
+
+    @property
+    @override
+    def odds(self) -> int:
+        return self.model.output_dimension
+
+    @override
+    def answers(self, rows: Array, *, seed: int) -> Answers:
+        sampler = SeededSampler(seed)
+        drawn = [self.private_answer(rows, sampler=sampler) for _ in range(_DRAWS)]
+        return [self.read(rows, answer) for answer in drawn], [np.ones(len(rows))] * _DRAWS
 
     @override
     def parts(self) -> tuple[dict[str, Any], Arrays]:

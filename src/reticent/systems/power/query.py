@@ -37,6 +37,7 @@ from reticent.systems.power.certificates import EncoderBound, sorting_bound
 from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.scores import SCORINGS, Scores
 from reticent.tables.schema import TabularSchema
+from reticent.training.public_models import label_shares
 
 PROTECTED = ("clear-noise", "clear-code")
 """Mechanisms that protect within a radius and read everything else as it is: noise on the protected
@@ -296,6 +297,30 @@ class RowQuery(ABC):
             query = cls.rebuilt(schema, plan, settings, arrays)
             query.rehearse()
         return query
+
+
+Answers = tuple[list[Array], list[Array]]
+"""What may be released about n rows, shape (n, outputs) each, and its chances, shape (n,) each."""
+
+
+class ClearQuery(RowQuery):
+    """A release that reads what the radius leaves free as it is. Its first values are log odds of
+    labels by a public model.
+    """
+
+    @property
+    @abstractmethod
+    def odds(self) -> int:
+        """The number of log odds."""
+
+    @abstractmethod
+    def answers(self, rows: Array, *, seed: int) -> Answers:
+        """Return what may be released about rows, some draws or all of it, with its chances."""
+
+    def chances(self, rows: Array, *, seed: int) -> Answers:
+        """Return the same with probabilities of labels, shape (n, classes), in place of values."""
+        values, weights = self.answers(rows, seed=seed)
+        return [label_shares(value[:, : self.odds]) for value in values], weights
 
 
 def protection_of(schema: TabularSchema, plan: PowerSetting) -> Protection:

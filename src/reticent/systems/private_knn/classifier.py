@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter,
 from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeCard
 from reticent.core.releases import Release
 from reticent.core.settings import a_part, learned, with_settings
-from reticent.neighbours import NeighbourSearch, Records, SampledNeighbours
+from reticent.neighbours import NeighbourSearch, SampledNeighbours
 from reticent.neighbours.integer_points import Points
 from reticent.noise import Sampler, SecureSampler
 from reticent.release.fits import use_of
@@ -28,13 +28,13 @@ from reticent.release.system import PredictsByRelease
 from reticent.systems.features import Features, rows_to_fit
 from reticent.systems.private_knn.cards import KnnCircumstances, knn_card
 from reticent.systems.private_knn.inputs import (
+    blocked_records,
     checked_persons,
     feature_map_of,
     grid_of,
     input_rows,
     protected,
     shaped,
-    sharded_records,
 )
 from reticent.systems.private_knn.plan import UNANSWERED, KnnNoise, Neighbours
 from reticent.systems.private_knn.settings_choice import (
@@ -44,12 +44,9 @@ from reticent.systems.private_knn.settings_choice import (
 )
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import class_names, inputs_as_fitted
-from reticent.tables.frames import keep_names, rows_as_fitted
+from reticent.tables.frames import keep_names
 from reticent.tables.schema import TabularSchema
 from reticent.tables.shards import Shards
-
-if TYPE_CHECKING:
-    pass
 
 
 @with_settings
@@ -174,19 +171,11 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
         )
         found = checked_persons(persons, size)
         feature_map = feature_map_of(shaping.map, shape)
-        features = feature_map.features(inputs)
-        grid = grid_of(shaping.range, feature_map, features.shape[1], self.schema_)
-        records = (
-            Records.of(grid.short_points(features), codes, found)
-            if shards is None
-            else sharded_records(shards, codes, found, feature_map=feature_map, grid=grid)
-        )
-        use = use_of(
-            inputs if shards is None else shards,
-            data_set=self.data_set,
-            estimator=self,
-            booked=False,
-        )
+        width = feature_map.features(inputs[:1]).shape[1]
+        grid = grid_of(shaping.range, feature_map, width, self.schema_)
+        given = inputs if shards is None else shards
+        records = blocked_records(given, codes, found, feature_map=feature_map, grid=grid)
+        use = use_of(given, data_set=self.data_set, estimator=self, booked=False)
         search = NeighbourSearch(records)
         self._settle(len(classes), protected(self.data_set, persons))
         self.feature_map_, self.grid_, self.search_ = feature_map, grid, search
@@ -230,8 +219,7 @@ class PrivateKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMixin
             NotFittedYet, InvalidInput: the errors of ``release``.
         """
         self._fitted()
-        queries = inputs_as_fitted(self, *input_rows(rows_as_fitted(self, X)))
-        return self.grid_.points(self.feature_map_.features(queries))
+        return self.grid_.points(self.feature_map_.features(inputs_as_fitted(self, X)))
 
     @override
     def price(self, inputs: Points) -> Price:

@@ -39,12 +39,16 @@ class HeldRecords:
 
     def __init__(self, filter: IndividualFilter, *, dimension: int, by_person: bool) -> None:
         self.filter, self.by_person = filter, by_person
-        self.points: Points = np.zeros((0, dimension), dtype=np.float32)
         self.labels: Integers = np.zeros(0, dtype=np.int64)
         self.numbers: Integers = np.zeros(0, dtype=np.int64)
         self._known: dict[bytes, int] = {}
         self._secret = token_bytes(32)
-        self._search = Exhaustive(self.points)
+        self._search = Exhaustive(np.zeros((0, dimension), dtype=np.float32))
+
+    @property
+    def points(self) -> Points:
+        """The points of the records that are held, shape (n, d)."""
+        return self._search.points
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -105,8 +109,8 @@ class HeldRecords:
 
     def anew(self, filter: IndividualFilter) -> HeldRecords:
         """Return the same records, none of which has spent anything, in another filter."""
-        twin = HeldRecords(filter, dimension=self.points.shape[1], by_person=self.by_person)
-        twin.points, twin.labels, twin._search = self.points, self.labels, self._search
+        twin = HeldRecords(filter, dimension=self._search.dimension, by_person=self.by_person)
+        twin.labels, twin._search = self.labels, self._search
         names, numbers = np.unique(self.numbers, return_inverse=True)
         twin.numbers = filter.more(len(names))[numbers]
         return twin
@@ -134,8 +138,7 @@ class HeldRecords:
             yield numbers, squared, labels
 
     def _hold(self, points: Points, labels: Integers, numbers: Integers) -> None:
-        self.points, self.labels, self.numbers = points, labels, numbers
-        self._search = Exhaustive(points)
+        self.labels, self.numbers, self._search = labels, numbers, Exhaustive(points)
 
     def _digest(self, person: Any) -> bytes:
         return hashlib.blake2b(key_bytes(person), key=self._secret, digest_size=32).digest()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -47,11 +47,8 @@ from reticent.systems.private_knn.settings_choice import (
 )
 from reticent.systems.record_labels import Classes, is_observed, record_labels
 from reticent.systems.releasing_system import class_names, inputs_as_fitted
-from reticent.tables.frames import keep_names, rows_as_fitted
+from reticent.tables.frames import keep_names
 from reticent.tables.schema import TabularSchema
-
-if TYPE_CHECKING:
-    pass
 
 
 @with_settings
@@ -329,8 +326,7 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
     def _points(self, X: npt.ArrayLike, *, records: bool) -> Points:
         """Return queries, or records, of which there may be none, on the public grid."""
         self._fitted()
-        inputs, shape = input_rows(rows_as_fitted(self, X), records=records)
-        rows = inputs_as_fitted(self, inputs, shape)
+        rows = inputs_as_fitted(self, X, records=records)
         return self.grid_.points(self.feature_map_.features(rows))
 
     def _planned(self, classes: int, by_person: bool) -> IndividualNoise:

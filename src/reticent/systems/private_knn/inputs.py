@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import one_each
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.extras import is_torch_module
 from reticent.core.guarantees import AddRemove, Unit, data_set_name
 from reticent.core.settings import a_part
-from reticent.neighbours import PointGrid, ShardedRecords
+from reticent.neighbours import PointGrid, Records
+from reticent.neighbours.exhaustive import Candidates, Exhaustive, ShortTables
 from reticent.neighbours.records import key_bytes
 from reticent.systems.features import Features, ends_of
 from reticent.systems.input_rows import input_rows as input_rows
@@ -36,6 +38,9 @@ FEATURE_MAPS = ("hog", "upright hog")
 """Feature maps that go by a name."""
 
 _HOG_CELL = 4
+
+_AT_ONCE = 2**10
+"""Number of records whose points stay in the cache."""
 
 
 def shaped(estimator: Any) -> Features:
@@ -109,33 +114,42 @@ def grid_of(
         raise InvalidParameter(f"features, {error}") from error
 
 
-def sharded_records(
-    shards: Shards,
-    codes: npt.NDArray[np.int64],
+def blocked_records(
+    inputs: Array | Shards,
+    codes: Integers,
     persons: list[Any] | None,
     *,
     feature_map: FeatureMap,
     grid: PointGrid,
-) -> ShardedRecords:
-    """Return the records of shards as 16-bit points, a block of them at a time.
+) -> Records:
+    """Return records as points, read a block at a time. Those of shards take less memory.
 
     Args:
-        shards: the records.
-        codes: shape (n,), places of labels, in the order of the shards.
+        inputs: shape (n, p), or shards of as many rows.
+        codes: shape (n,), places of labels.
         persons: one name for each record, or None.
         feature_map, grid: public map and grid.
 
     Raises:
         InvalidInput: NaN or infinity.
     """
-    ends = np.cumsum(shards.block_sizes)
-    parts = [slice(int(first), int(last)) for first, last in pairwise([0, *ends])]
-    return ShardedRecords.of(
+    candidates: Candidates
+    if isinstance(inputs, Shards):
+        candidates, rows, sizes = ShortTables(grid.dimension), inputs.blocks(), inputs.block_sizes
+        ends = np.cumsum([0, *sizes])
+    else:
+        none = np.zeros((0, grid.dimension), dtype=np.int16)
+        candidates = Exhaustive(none, room=len(inputs))
+        ends = np.minimum(np.arange(0, max(1, len(inputs)) + _AT_ONCE, _AT_ONCE), len(inputs))
+        rows = (inputs[first:last] for first, last in pairwise(ends))
+    return Records.of_blocks(
         (
-            (grid.short_points(feature_map.features(rows)), codes[part])
-            for rows, part in zip(shards.blocks(), parts, strict=True)
+            (grid.short_points(feature_map.features(block)), codes[first:last])
+            for block, (first, last) in zip(rows, pairwise(ends), strict=True)
         ),
-        persons=None if persons is None else [persons[part] for part in parts],
+        len(codes),
+        persons,
+        candidates=candidates,
     )
 
 

@@ -138,7 +138,7 @@ class KnnNoise:
     @cached_property
     def total(self) -> PrivateKnnTotal:
         """Return the cost of the whole plan, and the bound that proves it."""
-        return private_knn_total(self.steps, delta=self.delta, interval=None)
+        return private_knn_total(self.steps, delta=self.delta)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from reticent.core.arrays import Arrays
+from reticent.core.arrays import Arrays, part_of, under
 from reticent.core.checks import count, flag, words
 from reticent.core.errors import InvalidInput
 from reticent.core.releases import Receipt
@@ -50,8 +50,7 @@ def common_settings(model: ReleasedModel) -> tuple[dict[str, Any], Arrays]:
         "public_rows": model.public_rows_,
         "public_labels": model.public_labels_,
     }
-    arrays: Arrays = {f"space.{name}": array for name, array in model.space_.arrays().items()}
-    return settings, arrays | {f"map.{name}": array for name, array in map_arrays.items()}
+    return settings, under("space.", model.space_.arrays()) | under("map.", map_arrays)
 
 
 def restore_common(cls: type[Model], bundle: Bundle, feature_map: Any) -> Model:
@@ -77,7 +76,7 @@ def restore_common(cls: type[Model], bundle: Bundle, feature_map: Any) -> Model:
             if not isinstance(feature_map, RowMap) or feature_map.name != stored["name"]:
                 raise InvalidInput(f"feature_map: expected the map {stored['name']!r}")
         elif stored is not None:
-            found = public_map(stored, _part(bundle.arrays, "map."))
+            found = public_map(stored, part_of(bundle.arrays, "map."))
         receipt = Receipt.from_dict(settings["receipt"])
         labels, columns = cls._restored_labels(settings)
         adjacency = receipt.guarantee.adjacency
@@ -95,7 +94,7 @@ def restore_common(cls: type[Model], bundle: Bundle, feature_map: Any) -> Model:
         model.schema_ = schema
         model.check_settings()
         model.map_ = found
-        model.space_ = cls._space_kind.from_arrays(_part(bundle.arrays, "space."))
+        model.space_ = cls._space_kind.from_arrays(part_of(bundle.arrays, "space."))
         model._keep_columns(columns)
         model.receipt_ = receipt
         model.simulated_ = receipt.seeded
@@ -128,14 +127,6 @@ def _holdable(row_map: PublicPCA) -> bool:
         or isinstance(below, PatchFeatures)
         or (isinstance(below, PublicPCA) and _holdable(below))
     )
-
-
-def _part(arrays: Arrays, prefix: str) -> Arrays:
-    return {
-        name.removeprefix(prefix): array
-        for name, array in arrays.items()
-        if name.startswith(prefix)
-    }
 
 
 def _plain(value: Any) -> Any:

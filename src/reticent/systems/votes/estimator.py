@@ -25,7 +25,7 @@ from reticent.systems.input_rows import input_rows
 from reticent.systems.releasing_system import inputs_as_fitted
 from reticent.systems.votes.outputs import Columns
 from reticent.systems.votes.voters import ShardedVoters, Voters, voters_of
-from reticent.tables.frames import keep_names, rows_as_fitted
+from reticent.tables.frames import keep_names
 from reticent.tables.schema import TabularSchema
 from reticent.tables.shards import Shards
 from reticent.training.public_features import features_of
@@ -191,8 +191,7 @@ class VoteEstimator(BaseEstimator):
         """Return queries as points. Refuse what does not fit."""
         if not hasattr(self, "space_"):
             raise NotFittedYet(f"this {type(self).__name__} is not fitted yet; call fit")
-        queries = inputs_as_fitted(self, *input_rows(rows_as_fitted(self, X)))
-        return self.space_.points(_features(self.map_, queries))
+        return self.space_.points(_features(self.map_, inputs_as_fitted(self, X)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
 from typing_extensions import override
 
@@ -16,13 +14,7 @@ from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.outputs import TARGET_STEPS, Output
 from reticent.systems.votes.released_regressor import ReleasedRegressor
 from reticent.systems.votes.started_model import StartedModel
-from reticent.training.public_targets import (
-    TargetColumn,
-    TargetStart,
-    checked_regressors,
-    halves,
-    usual_regressors,
-)
+from reticent.training.public_pool import TargetColumn, checked_pool, usual_regressors
 
 _CUT = 2.0  # deviations of public residuals to which a residual is cut
 _LEAST_CUT = 1e-3
@@ -78,28 +70,26 @@ class PublicStartRegressor(StartedModel, ReleasedRegressor):
     _spreads: Array = learned()
     _kept_share: Array = learned()
 
-    _space_kind: ClassVar[Any] = TargetStart
-
     @override
     def check_settings(self) -> None:
         super().check_settings()
-        checked_regressors(self.pool)
+        checked_pool(self.pool, asked="predict")
 
     @override
     def _column(self, output: Output, codes: Integers | None) -> TargetColumn:
         if codes is None:
             raise InvalidInput("public_y: expected targets of public rows, got none")
-        models = checked_regressors(self.pool)
+        models = checked_pool(self.pool, asked="predict")
         if models is None:
             models = usual_regressors(len(codes), table=self.rows == "table")
-        return TargetColumn(halves(codes, TARGET_STEPS), models)
+        return TargetColumn(codes / TARGET_STEPS, models)
 
     @override
     def prepare(self, public: PublicRows | None) -> None:
         super().prepare(public)
         assert public is not None
         assert public.codes is not None
-        told = [halves(codes, TARGET_STEPS) for _, codes in self._columns.each(public.codes)]
+        told = [codes / TARGET_STEPS for _, codes in self._columns.each(public.codes)]
         away = np.column_stack(told) - self.held_out_
         deviations = np.sqrt(np.square(away).mean(axis=0))
         self.cuts_ = np.clip(_CUT * deviations, _LEAST_CUT, 2.0)

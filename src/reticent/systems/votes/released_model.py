@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from reticent.core.arrays import Array
+from reticent.core.arrays import Array, part_of, under
 from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidInput, NotFittedYet
 from reticent.core.guarantees import Guarantee, GuaranteeCard
@@ -198,8 +198,7 @@ class ReleasedModel(VoteEstimator):
         """
         self._check_fitted()
         settings, arrays = common_settings(self)
-        arrays |= {f"model.{name}": array for name, array in self.arrays().items()}
-        arrays |= self._more_arrays()
+        arrays |= under("model.", self.arrays()) | self._more_arrays()
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
@@ -227,13 +226,7 @@ class ReleasedModel(VoteEstimator):
         bundle = Bundle.read(folder, system=cls.__name__, trusted_key=trusted_key)
         loaded = restore_common(cls, bundle, feature_map)
         with rebuilding():
-            loaded.restore(
-                {
-                    name.removeprefix("model."): array
-                    for name, array in bundle.arrays.items()
-                    if name.startswith("model.")
-                }
-            )
+            loaded.restore(part_of(bundle.arrays, "model."))
             loaded._restore_more(bundle.arrays)
             loaded._check_model()
             check_rebuilt(bundle, loaded.bundle())

@@ -2,16 +2,21 @@
 optimal, made exact.
 """
 
-from reticent.training.label_tables.graph import exact_graph_table
 from reticent.training.label_tables.optimal import ExactTable, exact_table
 from reticent.training.label_tables.repair import repaired, whole_table
-from reticent.training.label_tables.weights import cell_centres, cell_weights
+from reticent.training.label_tables.weights import (
+    cell_centres,
+    cell_weights,
+    chosen_lattice,
+    correlation_ratio,
+)
 
 __all__ = [
     "ExactTable",
     "cell_centres",
     "cell_weights",
-    "exact_graph_table",
+    "chosen_lattice",
+    "correlation_ratio",
     "exact_table",
     "repaired",
     "whole_table",

@@ -1,4 +1,4 @@
-"""The best table of label probabilities on a lattice, and a proved bound on every such table.
+"""The best table of label probabilities on a lattice or graph, and a proved bound on all of them.
 
     maximise  sum over cells c and labels l of  weights[l, c] p[l, c]
     where     p[., c] is a distribution, and p[l, c] <= e^epsilon p[l, c'] for touching cells.
@@ -15,7 +15,6 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,16 +23,16 @@ from reticent.core.arrays import Array
 from reticent.core.checks import count, finite_array, positive, probability
 from reticent.core.errors import InvalidInput
 from reticent.grids.lattice import Lattice
+from reticent.grids.public_graph import PublicGraph
 from reticent.grids.shares import WHOLE, Shares
+from reticent.training.label_tables.graph import CHECKED, GraphSolver, simplex
 from reticent.training.label_tables.repair import whole_table
 from reticent.training.progress import Report, silent
 
 Singles = npt.NDArray[np.float32]
-_Real = TypeVar("_Real", np.float32, np.float64)
 
 _RUN = 512  # numbers in a row that numpy adds up at one go, at least where the lattice has them
 _NEVER = np.float32(1e30)
-_CHECKED = 50  # iterations between two bounds
 _BALANCE = 0.7  # primal over dual step sizes: how fast the solver converges, and nothing else
 _ROUNDOFF = 2.0**-40  # of a bound, relative to the sums it is made of
 
@@ -61,9 +60,9 @@ class ExactTable:
 def exact_table(
     weights: npt.ArrayLike,
     *,
-    lattice: Lattice,
+    lattice: Lattice | PublicGraph,
     epsilon: float,
-    iterations: int,
+    iterations: int = 1000,
     close: float = 0.0,
     report: Report = silent,
 ) -> ExactTable:
@@ -75,7 +74,8 @@ def exact_table(
     Args:
         weights: worth of each answer in each cell, shape (labels, cells), at least 0, not all 0.
             Public.
-        lattice: the lattice of the cells.
+        lattice: the lattice of the cells, or a public graph, whose nodes are the cells and whose
+            edges join those that touch.
         epsilon: above 0.
         iterations: the largest number of iterations, a multiple of 50 or rounded up to one.
         close: share of the sum of all weights, in [0, 1). No more iterations are made once the
@@ -93,14 +93,19 @@ def exact_table(
         raise InvalidInput(
             "weights: expected two labels or more, numbers of at least 0, and one above 0"
         )
-    enough = probability(close, name="close")
-    best = math.inf
+    enough = probability(close, name="close") * float(worth.sum())
+    total = positive(epsilon, name="epsilon")
+    solver: _Solver | GraphSolver
+    if isinstance(lattice, PublicGraph):
+        solver = GraphSolver(worth, lattice, total)
+    else:
+        solver = _Solver(worth, lattice, total)
+    bound = math.inf
     shares, value, before = None, -math.inf, -math.inf
-    solver = _Solver(worth, lattice, positive(epsilon, name="epsilon"))
-    rounds = -(-count(iterations, name="iterations") // _CHECKED)
+    rounds = -(-count(iterations, name="iterations") // CHECKED)
     for done in range(rounds):
-        best = min(best, solver.advance())
-        report("label table", done + 1, rounds, best)
+        bound = min(bound, solver.advance())
+        report("label table", done + 1, rounds, bound)
         if done % 2 == 0 and done != rounds - 1:
             continue
         table = solver.table()
@@ -108,10 +113,10 @@ def exact_table(
         gained = float((worth * found).sum()) / WHOLE
         if gained > value:
             shares, value, before = found, gained, float((worth * table).sum())
-        if best - value <= enough * float(worth.sum()):
+        if bound - value <= enough:
             break
     assert shares is not None
-    return ExactTable(shares, value, before, best, (done + 1) * _CHECKED)
+    return ExactTable(shares, value, before, bound, (done + 1) * CHECKED)
 
 
 class _Solver:
@@ -166,7 +171,7 @@ class _Solver:
 
     def advance(self) -> float:
         """Make some more iterations, and return the bound that holds after them."""
-        for _ in range(_CHECKED):
+        for _ in range(CHECKED):
             self.step()
         return self.bound()
 
@@ -244,22 +249,3 @@ class _Solver:
         """Return the current table, shape (labels, cells)."""
         p = self._p.reshape(-1, self._labels).astype(np.float64).T
         return np.ascontiguousarray(p / p.sum(axis=0))
-
-
-def simplex(points: npt.NDArray[_Real]) -> npt.NDArray[_Real]:
-    """Return each row moved to the nearest distribution.
-
-    The threshold that is subtracted is that of the largest k entries whose smallest stays positive
-    (Held, Wolfe and Crowder 1974).
-
-    Args:
-        points: shape (n, labels), finite, single or double precision.
-    """
-    ordered = -np.sort(-points, axis=1)
-    sums = np.cumsum(ordered, axis=1, dtype=points.dtype)
-    sums -= 1
-    sums /= np.arange(1, points.shape[1] + 1, dtype=points.dtype)
-    last = np.count_nonzero(ordered > sums, axis=1) - 1
-    moved = points - np.take_along_axis(sums, np.maximum(last, 0)[:, None], axis=1)
-    np.maximum(moved, 0, out=moved)
-    return np.asarray(moved)

@@ -1,4 +1,5 @@
-"""The worth of labels in cells, by a classifier's probabilities.
+"""The lattice that public rows call for, and the worth of labels in its cells by a classifier's
+probabilities.
 
 Counts of single rows in small cells are chance.
 """
@@ -6,12 +7,12 @@ Counts of single rows in small cells are chance.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from reticent.core.arrays import Array
-from reticent.grids.lattice import Lattice
+from reticent.core.arrays import Array, Integers
+from reticent.grids.lattice import Lattice, cells_along
 
 _SPREAD = 0.25  # of the moves, in radii
 
@@ -58,3 +59,45 @@ def cell_centres(points: Array, lattice: Lattice) -> Array:
         if size > 1:
             found[:, coordinate] = lattice.center[:, place]
     return found
+
+
+def chosen_lattice(
+    points: Array,
+    ratings: Array,
+    *,
+    radius: float,
+    tail: float,
+    fits: Callable[[Sequence[int]], bool],
+) -> Lattice:
+    """Return cells as small as the radius allows, over coordinates that are rated highest.
+
+    They are as many as leave the lattice small enough. A coordinate whose rows fit into one cell
+    costs nothing and is left out. Leaving coordinates out is 1-Lipschitz, so neighbours stay
+    neighbours.
+
+    Args:
+        points: public rows, shape (n, d).
+        ratings: shape (d,), the larger the better.
+        radius: radius of neighbours.
+        tail: share of the rows beyond the cells' own ends, on either side of a coordinate.
+        fits: says whether a lattice of so many cells along each coordinate may be used. It is asked
+            before the lattice is made, since one of very many cells cannot be.
+    """
+    along = cells_along(points, radius=radius, tail=tail)
+    used: tuple[int, ...] = ()
+    for place in np.argsort(-ratings, kind="stable").tolist():
+        wider = tuple(sorted((*used, place)))
+        if not used or (along[place] > 1 and fits([along[other] for other in wider])):
+            used = wider
+    return Lattice.over(points, radius=radius, tail=tail, coordinates=used)
+
+
+def correlation_ratio(points: Array, labels: Integers) -> Array:
+    """Return the share of each coordinate's variance that lies between labels, shape (d,)."""
+    centred = points - points.mean(axis=0)
+    counts = np.bincount(labels)
+    between = np.zeros(points.shape[1])
+    for label in np.flatnonzero(counts):
+        between += counts[label] * centred[labels == label].mean(axis=0) ** 2
+    total = np.sum(centred**2, axis=0)
+    return np.asarray(np.divide(between, total, out=np.zeros_like(total), where=total > 0))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
+import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
@@ -25,6 +26,8 @@ from reticent.training.progress import Report
 
 if TYPE_CHECKING:
     from torch import nn
+
+    from reticent.training.networks import TrainingConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,4 +259,26 @@ def seed_of(random_state: Any) -> int:
         int(random_state)
         if isinstance(random_state, numbers.Integral)
         else training_seed(random_state)
+    )
+
+
+def training_config(part: Any, rows: int) -> TrainingConfig:
+    """Return the settings of a part that trains through noise.
+
+    Args:
+        part: a part with ``epochs``, ``batch_size``, ``learning_rate`` and ``random_state``.
+            Without a batch size it is 1000, or fewer so that one pass over few rows is 24 steps.
+        rows: number of rows that it learns from.
+
+    Raises:
+        InvalidParameter: a setting is out of its range.
+    """
+    from reticent.training.networks import TrainingConfig
+
+    usual = int(np.clip(rows // 24, 32, 1000))
+    return TrainingConfig(
+        epochs=part.epochs,
+        batch_size=usual if part.batch_size is None else part.batch_size,
+        learning_rate=part.learning_rate,
+        seed=seed_of(part.random_state),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +11,7 @@ from typing_extensions import override
 from reticent.core.checks import counts
 from reticent.core.errors import NotFittedYet
 from reticent.core.settings import learned, with_settings
-from reticent.training.parts.contract import Part, PlannedRelease, seed_of
-from reticent.training.parts.obfuscators import batch_size_for
+from reticent.training.parts.contract import Part, PlannedRelease, training_config
 from reticent.training.progress import Report, silent
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class LabelAware(Part):
         >>> points = np.random.default_rng(0).normal(size=(64, 2))
         >>> release = PlannedRelease(
         ...     epsilon=2.0, delta=0.0, radius=0.1, input_norm=Norm.LINF,
-        ...     mechanism="softmax", output="spread",
+        ...     mechanism="noisy-max", output="spread",
         ... )
         >>> part = LabelAware(hidden=(4,), epochs=1, random_state=0)
         >>> part = part.fit(points, (points[:, 0] > 0).astype(int), release=release)
@@ -47,8 +46,8 @@ class LabelAware(Part):
         2
 
     References:
-        - McSherry and Talwar (2007), "Mechanism design via differential privacy",
-          doi:10.1109/FOCS.2007.66, the mechanism "softmax", whose chances it is trained on.
+        - McKenna and Sheldon (2020), "Permute-and-flip: a new mechanism for differentially private
+          selection", arXiv:2010.12603, the noisy maximum, whose chances it is trained on.
         - Its training: docs/training.md.
 
     See Also:
@@ -68,9 +67,8 @@ class LabelAware(Part):
 
     @override
     def check(self) -> None:
-        from reticent.training.label_aware import LabelAwareConfig
-
-        LabelAwareConfig(epsilon=1.0, radius=1.0, mechanism="softmax", **self._training(1))
+        counts(self.hidden, name="hidden")
+        training_config(self, 1)
 
     def fit(
         self,
@@ -94,17 +92,12 @@ class LabelAware(Part):
         """
         import torch
 
-        from reticent.training.label_aware import LabelAwareConfig, train_label_release
+        from reticent.training.label_aware import train_label_release
 
-        config = LabelAwareConfig(
-            epsilon=release.epsilon,
-            radius=release.radius,
-            mechanism=release.mechanism,
-            input_norm=release.input_norm,
-            **self._training(len(np.asarray(X))),
-        )
+        hidden = counts(self.hidden, name="hidden")
+        config = training_config(self, len(np.asarray(X)))
         with torch.random.fork_rng(devices=[]):
-            self.network_ = train_label_release(X, y, config, report=report)
+            self.network_ = train_label_release(X, y, release, config, hidden=hidden, report=report)
         return self
 
     def network(self) -> nn.Sequential:
@@ -112,15 +105,6 @@ class LabelAware(Part):
         if not hasattr(self, "network_"):
             raise NotFittedYet("this LabelAware is not fitted yet; call fit")
         return self.network_
-
-    def _training(self, rows: int) -> dict[str, Any]:
-        return {
-            "hidden": counts(self.hidden, name="hidden"),
-            "epochs": self.epochs,
-            "batch_size": batch_size_for(rows) if self.batch_size is None else self.batch_size,
-            "learning_rate": self.learning_rate,
-            "seed": seed_of(self.random_state),
-        }
 
 
 CLASSIFIERS = {"noise-aware": LabelAware}

@@ -10,17 +10,19 @@ import numpy.typing as npt
 from sklearn.base import clone
 from typing_extensions import override
 
-from reticent.core.checks import counts
+from reticent.core.checks import counts, positive
 from reticent.core.errors import InvalidParameter, NotFittedYet
 from reticent.core.norms import MAX_SIGN_BITS, Norm
 from reticent.core.settings import with_settings
 from reticent.networks import Network
-from reticent.training.parts.contract import Part, PlannedRelease, seed_of
+from reticent.training.parts.contract import Part, PlannedRelease, training_config
 from reticent.training.parts.linear_maps import LinearMap
 from reticent.training.progress import Report, silent
 
 if TYPE_CHECKING:
     from torch import nn
+
+    from reticent.training.networks import TrainingConfig
 
 Outputs = int | tuple[int, ...]
 
@@ -142,15 +144,13 @@ class NoiseAware(Obfuscator):
             )
         if self.start is not None:
             self.start.check()
-        from reticent.training.noise_aware import NoiseAwareConfig
-
-        for size in self._sizes():
-            NoiseAwareConfig(
-                epsilon=1.0,
-                radius=1.0,
-                output_norm=Norm.LINF,
-                **self._training(size, 1, 1.0),
+        self._sizes()
+        counts(self.hidden, name="hidden")
+        if self.first_noise is not None and positive(self.first_noise, name="first_noise") > 1:
+            raise InvalidParameter(
+                f"first_noise={self.first_noise!r}: expected a share in (0, 1], or None"
             )
+        training_config(self, 1)
 
     def fit(
         self,
@@ -176,90 +176,54 @@ class NoiseAware(Obfuscator):
             raise InvalidParameter(
                 f"mechanism={release.mechanism!r}: releases labels; expected one for vectors"
             )
+        import torch
+
         start = None if self.start is None else clone(self.start).fit(X, y).weight_
-        outputs = self._size() if start is None else len(start)
-        settings = self._training(outputs, len(np.asarray(X)), release.epsilon)
         inputs = int(np.shape(X)[-1])
-        if release.input_norm is Norm.L2 or (
-            release.input_norm is Norm.LINF and inputs > MAX_SIGN_BITS
-        ):
-            if start is not None:
-                raise InvalidParameter(
-                    "start: expected None for l2 neighbours or more than "
-                    f"{MAX_SIGN_BITS} inputs, whose layers are orthonormal; the linear map itself "
-                    "is a rung of Ladder"
-                )
-            return self._fit_sorting(X, y, release, settings, report)
-        import torch
-
-        from reticent.training.noise_aware import NoiseAwareConfig, train_noise_aware
-
-        config = NoiseAwareConfig(
-            epsilon=release.epsilon,
-            radius=release.radius,
-            output_norm=release.output,
-            input_norm=release.input_norm,
-            **settings,
-        )
-        with torch.random.fork_rng(devices=[]):
-            self.network_ = train_noise_aware(X, y, config, start=start, report=report).network
-        return self
-
-    def _fit_sorting(
-        self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike,
-        release: PlannedRelease,
-        settings: dict[str, Any],
-        report: Report,
-    ) -> Self:
-        import torch
-
-        from reticent.training.power.lipschitz import (
-            LipschitzEncoderConfig,
-            train_lipschitz_encoder,
-        )
-
-        inputs = int(np.shape(X)[-1])
-        # The largest l2 distance of neighbours.
-        radius = release.radius * (math.sqrt(inputs) if release.input_norm is Norm.LINF else 1.0)
-        gaussian = release.mechanism == "gaussian"
-        unit = release.unit_sigma if gaussian else 1.0 / release.epsilon
-        if unit is None:
-            raise InvalidParameter(
-                "mechanism='gaussian': needs delta above 0; raise delta or choose another mechanism"
-            )
-        config = LipschitzEncoderConfig(
-            epsilon=release.epsilon,
-            delta=release.delta if gaussian else 0.0,
-            radius=radius,
-            **settings,
-        )
-        with torch.random.fork_rng(devices=[]):
-            trained = train_lipschitz_encoder(X, y, config, sigma=unit * radius, report=report)
-        self.network_ = trained.network
-        return self
-
-    def _training(self, outputs: int, rows: int, epsilon: float) -> dict[str, Any]:
-        return {
-            "outputs": outputs,
+        config = training_config(self, len(np.asarray(X)))
+        settings: dict[str, Any] = {
+            "outputs": self._size() if start is None else len(start),
             "hidden": counts(self.hidden, name="hidden"),
-            "epochs": self.epochs,
-            "batch_size": batch_size_for(rows) if self.batch_size is None else self.batch_size,
-            "learning_rate": self.learning_rate,
-            "first_noise": float(np.clip(0.1 * epsilon, 0.2, 0.7))
+            "first_noise": float(np.clip(0.1 * release.epsilon, 0.2, 0.7))
             if self.first_noise is None
             else self.first_noise,
-            "seed": seed_of(self.random_state),
+            "report": report,
         }
+        sorted_pairs = release.input_norm is Norm.L2 or (
+            release.input_norm is Norm.LINF and inputs > MAX_SIGN_BITS
+        )
+        if sorted_pairs and start is not None:
+            raise InvalidParameter(
+                f"start: expected None for l2 neighbours or more than {MAX_SIGN_BITS} inputs, "
+                "whose layers are orthonormal; the linear map itself is a rung of Ladder"
+            )
+        with torch.random.fork_rng(devices=[]):
+            if sorted_pairs:
+                self.network_ = _sorting(X, y, release, config, inputs, settings)
+            else:
+                from reticent.training.noise_aware import train_noise_aware
+
+                self.network_ = train_noise_aware(X, y, release, config, start=start, **settings)
+        return self
 
 
-def batch_size_for(rows: int) -> int:
-    """Return the embeddings per step of a training through noise: 1000, or fewer so that one pass
-    over few embeddings is still 24 steps.
+def _sorting(
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    release: PlannedRelease,
+    config: TrainingConfig,
+    inputs: int,
+    settings: dict[str, Any],
+) -> Network:
+    """Return orthonormal layers with sorted pairs, which have constant 1 in l2 at any width."""
+    from reticent.training.power.lipschitz import train_lipschitz_encoder
 
-    Example:
-        >>> [batch_size_for(rows) for rows in (100, 12_000, 60_000)]
-        [32, 500, 1000]
-    """
-    return int(np.clip(rows // 24, 32, 1000))
+    # The largest l2 distance of neighbours.
+    radius = release.radius * (math.sqrt(inputs) if release.input_norm is Norm.LINF else 1.0)
+    gaussian = release.mechanism == "gaussian"
+    unit = release.unit_sigma if gaussian else 1.0 / release.epsilon
+    if unit is None:
+        raise InvalidParameter(
+            "mechanism='gaussian': needs delta above 0; raise delta or choose another mechanism"
+        )
+    return train_lipschitz_encoder(X, y, config, sigma=unit * radius, gaussian=gaussian, **settings)

@@ -10,7 +10,6 @@ case, whatever the number of inputs. The sign enumeration that certifies small e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy.typing as npt
@@ -18,7 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from reticent.core.checks import count, positive
+from reticent.core.checks import count
 from reticent.core.errors import InvalidParameter
 from reticent.core.norms import Norm
 from reticent.networks import Affine, Network
@@ -31,49 +30,11 @@ from reticent.training.networks import (
     relu_network,
     sorted_pairs,
 )
-from reticent.training.noise import check_first_noise, noise_share, noise_spread, training_noise
+from reticent.training.noise import noise_share, noise_spread, training_noise
 from reticent.training.progress import Report, silent
 
+_HEAD_HIDDEN = (64, 64)
 _ITERATIONS = 12  # of the orthonormalisation, each of which squares the distance from orthonormal
-
-
-@dataclass(frozen=True, kw_only=True)
-class LipschitzEncoderConfig(TrainingConfig):
-    """Everything that decides the encoder, apart from the rows.
-
-    Attributes:
-        epsilon: budget that the released values will be given.
-        delta: 0 for K-norm noise in l2, above 0 for Gaussian noise.
-        radius: l2 distance of neighbours in encoded units, above 0.
-        outputs: number of released values.
-        hidden: widths of the hidden layers, even numbers.
-        head_hidden: widths of the hidden layers of the head trained with it.
-        first_noise: noise at the start of training as a share of the full noise, in (0, 1]. It
-            rises along a geometric ramp over the first three quarters.
-    """
-
-    epsilon: float
-    delta: float
-    radius: float
-    outputs: int
-    hidden: tuple[int, ...] = (64, 64)
-    head_hidden: tuple[int, ...] = (64, 64)
-    epochs: int = 20
-    batch_size: int = 500
-    learning_rate: float = 5e-3
-    first_noise: float = 0.2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("epsilon", "radius"):
-            positive(getattr(self, name), name=name)
-        count(self.outputs, name="outputs")
-        check_first_noise(self.first_noise)
-        for width in self.hidden:
-            if count(width, name="hidden") % 2:
-                raise InvalidParameter(
-                    f"hidden={width!r}: expected even widths, because values are sorted in pairs"
-                )
 
 
 class SortingNetwork(nn.Module):
@@ -142,64 +103,69 @@ def orthonormal(weight: torch.Tensor) -> torch.Tensor:
     return matrix if wide else matrix.T
 
 
-@dataclass(frozen=True)
-class LipschitzEncoder:
-    """A trained encoder.
-
-    Attributes:
-        network: its plain description, to be certified and released with noise.
-        loss: mean training loss of the last epoch.
-    """
-
-    network: Network
-    loss: float
-
-
 def train_lipschitz_encoder(
     rows: npt.ArrayLike,
     labels: npt.ArrayLike,
-    config: LipschitzEncoderConfig,
+    config: TrainingConfig,
     *,
     sigma: float,
+    gaussian: bool,
+    outputs: int,
+    hidden: tuple[int, ...],
+    first_noise: float = 0.2,
     report: Report = silent,
-) -> LipschitzEncoder:
+) -> Network:
     """Train an encoder of constant 1 with a classifier of its noisy outputs.
 
     Args:
         rows: shape (n, d), encoded rows, public.
         labels: shape (n,), integers from 0, at least two classes.
-        config: radius, budget, sizes and settings.
+        config: passes, batches, learning rate and seed.
         sigma: scale of the noise in output units: radius / epsilon for K-norm noise, the Gaussian's
             sigma otherwise.
+        gaussian: True for Gaussian noise, False for K-norm noise in l2.
+        outputs: number of released values.
+        hidden: widths of the hidden layers, even numbers.
+        first_noise: noise at the start of training as a share of the full noise, in (0, 1]. It
+            rises along a geometric ramp over the first three quarters.
         report: a callback that is told after every epoch.
+
+    Returns:
+        The encoder as plain layers, to be certified and released with noise.
 
     Raises:
         InvalidInput: rows and labels do not fit.
+        InvalidParameter: an odd width.
     """
+    for width in hidden:
+        if count(width, name="hidden") % 2:
+            raise InvalidParameter(
+                f"hidden={width!r}: expected even widths, because values are sorted in pairs"
+            )
     points, targets, classes = labelled(rows, labels)
     torch.manual_seed(config.seed)
-    network = SortingNetwork((points.shape[1], *config.hidden, config.outputs))
-    head = relu_network([config.outputs, *config.head_hidden, classes])
-    unit = 1.0 if config.delta else noise_spread(config.outputs, output_norm=Norm.L2)
+    network = SortingNetwork((points.shape[1], *hidden, outputs))
+    head = relu_network([outputs, *_HEAD_HIDDEN, classes])
+    unit = 1.0 if gaussian else noise_spread(outputs, output_norm=Norm.L2)
 
     def noisy_loss(batch: torch.Tensor, done: float) -> torch.Tensor:
-        scale = sigma * noise_share(done, first=config.first_noise)
+        scale = sigma * noise_share(done, first=first_noise)
         values = network(points[batch])
         noise = (
-            torch.randn(len(batch), config.outputs)
-            if config.delta
-            else training_noise(len(batch), config.outputs, output_norm=Norm.L2)
+            torch.randn(len(batch), outputs)
+            if gaussian
+            else training_noise(len(batch), outputs, output_norm=Norm.L2)
         )
         logits = head((values + scale * noise) / max(scale * unit, 0.3))
         return functional.cross_entropy(logits, targets[batch])
 
-    loss = minimise(
+    minimise(
         noisy_loss,
         [*network.parameters(), *head.parameters()],
         config,
         rows=len(points),
         decay=True,
-        stage=f"encoder, epsilon {config.epsilon:g}, {config.outputs} outputs",
+        stage=f"encoder, {outputs} outputs",
         report=report,
     )
-    return LipschitzEncoder(network.eval().description(), loss)
+    return network.eval().description()

@@ -1,0 +1,265 @@
+"""A page as plain data: large numbers, and sections of text, tables, charts and pictures."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+import numpy.typing as npt
+
+from reticent.pages.line_chart import Level, Series, line_chart
+from reticent.pages.parts import ANSWERED, document, explained, figure_table, percent
+
+Pixels = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One of the page's large numbers.
+
+    Attributes:
+        value: share in [0, 1], shown as a percentage, or text.
+        words: text that says what the value is.
+        style: "ours", "label", "best", "plain" or "published" for a colour, or empty.
+    """
+
+    value: float | str
+    words: str
+    style: str = ""
+
+    def html(self) -> str:
+        """Return the number as an item of a list."""
+        value = self.value if isinstance(self.value, str) else percent(self.value)
+        return (
+            f'<li class="{self.style}"><b>{escape(value)}</b><span>{escape(self.words)}</span></li>'
+        )
+
+
+@dataclass(frozen=True)
+class Table:
+    """Figures by name.
+
+    Attributes:
+        first: head of the first column.
+        columns: heads of the others.
+        rows: a name and its cells.
+        caption: text above the table, or empty.
+        strong: names of the rows that stand out.
+    """
+
+    first: str
+    columns: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[str]]]
+    caption: str = ""
+    strong: tuple[str, ...] = ()
+
+    def html(self, name: str) -> str:
+        """Return the table as HTML."""
+        rows = [
+            (row, [escape(cell) for cell in cells], "strong" if row in self.strong else "")
+            for row, cells in self.rows
+        ]
+        return figure_table(self.caption, self.first, self.columns, rows)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Shares as lines over the same places of one axis, and the same figures as a table.
+
+    Attributes:
+        title: title of the chart.
+        x_name: name of the logarithmic axis.
+        series: lines, the most important one last.
+        levels: values that the axis does not change.
+        y_range: ends of the other axis, in [0, 1].
+        y_name: name of the other axis.
+    """
+
+    title: str
+    x_name: str
+    series: Sequence[Series]
+    levels: Sequence[Level] = ()
+    y_range: tuple[float, float] = (0.0, 1.0)
+    y_name: str = "share"
+
+    def html(self, name: str) -> str:
+        """Return chart and table as HTML."""
+        places = sorted({x for line in self.series for x, _, _ in line.points})
+        rows = []
+        for line in reversed(self.series):
+            known = {x: f"{100 * y:.1f}" for x, y, _ in line.points}
+            rows.append((line.name, [known.get(x, "–") for x in places]))
+        rows += [(level.name, [f"{100 * level.y:.1f}"] * len(places)) for level in self.levels]
+        heads = [f"{place:g}" for place in places]
+        table = Table(self.x_name, heads, rows, "In percent.")
+        said = "; ".join(f"{line}: {', '.join(cells)}" for line, cells in rows)
+        drawn = line_chart(
+            self.series,
+            self.levels,
+            title=self.title,
+            description=f"In percent at {', '.join(heads)}. {said}.",
+            x_name=self.x_name,
+            y_name=self.y_name,
+            y_range=self.y_range,
+            name=name,
+        )
+        return (
+            f'<div class="scroll" role="region" aria-label="Chart: {escape(self.title)}" '
+            f'tabindex="0">{drawn}</div>'
+            f"<details><summary>The same as a table</summary>{table.html(name)}</details>"
+        )
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Rows of small pictures.
+
+    Attributes:
+        caption: text above the pictures.
+        names: names of the columns, written above them.
+        rows: a name, a note below it and the pictures, shape (columns, height, width) in [0, 1].
+        inverted: whether 0 is shown as white.
+    """
+
+    caption: str
+    names: Sequence[str]
+    rows: Sequence[tuple[str, str, Pixels]]
+    inverted: bool = True
+
+    def html(self, name: str) -> str:
+        """Return the pictures as a table in HTML."""
+        height, width = self.rows[0][2].shape[1:]
+        shape = f' style="--shape:{width}/{height}"' if width != height else ""
+        heads = "".join(f"<td>{escape(what)}</td>" for what in self.names)
+        caption = escape(self.caption)
+        lines = [
+            f'<div class="scroll" role="region" aria-label="{caption}" tabindex="0">',
+            f'<table class="pictures"><caption>{caption}</caption><tbody>',
+            f'<tr aria-hidden="true"><td></td>{heads}</tr>',  # each picture says its own name
+        ]
+        for row, note, pictures in self.rows:
+            cells = "".join(
+                f'<td><img{shape} alt="{escape(f"{row}: {what}")}" '
+                f'src="{picture_address(1.0 - picture if self.inverted else picture)}"></td>'
+                for picture, what in zip(pictures, self.names, strict=True)
+            )
+            lines.append(
+                f'<tr><th scope="row">{escape(row)}<small>{escape(note)}</small></th>{cells}</tr>'
+            )
+        return "\n".join([*lines, "</tbody></table></div>"])
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list.
+
+    Attributes:
+        items: a name, which may be empty, and a text each.
+        summary: words behind which the list is folded away, or empty.
+    """
+
+    items: Sequence[tuple[str, str]]
+    summary: str = ""
+
+    def html(self, name: str) -> str:
+        """Return the list as HTML."""
+        lines = "".join(
+            f"<li>{f'<b>{escape(head)}</b>: ' if head else ''}{escape(text)}</li>"
+            for head, text in self.items
+        )
+        listed = f"<ul>{lines}</ul>"
+        if not self.summary:
+            return listed
+        return f"<details><summary>{escape(self.summary)}</summary>{listed}</details>"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page.
+
+    Attributes:
+        heading: title of the section.
+        words: plain text. An empty line begins a paragraph, as in all words of a page.
+        shown: tables, charts, pictures and lists below the text, or HTML.
+    """
+
+    heading: str
+    words: str
+    shown: Sequence[Table | Chart | Pictures | Items | str] = ()
+
+    def html(self, name: str) -> str:
+        """Return the section as HTML, with ``name`` as the id of its heading."""
+        shown = [
+            one if isinstance(one, str) else one.html(f"{name}-{at}")
+            for at, one in enumerate(self.shown)
+        ]
+        return "\n".join(
+            [
+                f'<section aria-labelledby="{name}"><h2 id="{name}">{escape(self.heading)}</h2>',
+                paragraphs(self.words),
+                *shown,
+                "</section>",
+            ]
+        )
+
+
+def page(
+    title: str,
+    lead: str,
+    facts: Sequence[Fact],
+    content: Sequence[str | Section],
+    *,
+    name: str,
+    about: str,
+    window: str,
+    answered: str = ANSWERED,
+) -> str:
+    """Return a whole HTML page that needs no other file.
+
+    Args:
+        title, lead, facts: title, text and large numbers at the top.
+        content: sections, and HTML of other parts.
+        name: words above the title.
+        about, window, answered: arguments ``about``, ``title`` and ``answered`` of ``document``.
+    """
+    parts = [
+        part.html(f"part-{at}") if isinstance(part, Section) else part
+        for at, part in enumerate(content)
+    ]
+    head = [
+        f'<header><p class="name-of">reticent · {escape(name)}</p>',
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="lead">{escape(" ".join(lead.split()))}</p></header>',
+        "<main>",
+    ]
+    if facts:
+        listed = "".join(fact.html() for fact in facts)
+        head.append(f'<ul class="facts" aria-label="Main results">{listed}</ul>')
+    body = [*head, *parts, "</main>"]
+    return document(title=window, about=about, body=body, answered=answered)
+
+
+def paragraphs(text: str) -> str:
+    """Return plain text as HTML. An empty line begins a paragraph."""
+    return explained([" ".join(part.split()) for part in text.split("\n\n") if part.strip()])
+
+
+def picture_address(picture: Pixels) -> str:
+    """Return a grey picture as the data URL of a PNG file."""
+    grey = np.round(255 * np.clip(picture, 0.0, 1.0)).astype(np.uint8)
+    height, width = grey.shape
+    header = struct.pack(">2I5B", width, height, 8, 0, 0, 0, 0)  # 8 bits, grey, no interlacing
+    lines = b"".join(b"\0" + row.tobytes() for row in grey)
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        checked = kind + content
+        return struct.pack(">I", len(content)) + checked + struct.pack(">I", zlib.crc32(checked))
+
+    parts = (chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(lines)), chunk(b"IEND", b""))
+    content = b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+    return "data:image/png;base64," + base64.b64encode(content).decode()
