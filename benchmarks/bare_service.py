@@ -1,4 +1,4 @@
-"""The least that a durable answer costs over HTTP: FastAPI, uvicorn and SQLite, and nothing of ours.
+"""The least that a durable answer costs over HTTP: FastAPI, uvicorn, SQLite, and nothing of ours.
 
     python benchmarks/bare_service.py FOLDER PORT
 
