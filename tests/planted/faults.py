@@ -270,6 +270,12 @@ FAULTS: tuple[Fault, ...] = (
         "low, high = ranges[0]",
     ),
     Fault(
+        "products of one region's matrices are kept for the next region",
+        "lipschitz/entries.py",
+        "if not np.array_equal(some, before):",
+        "if len(some) != len(before):",
+    ),
+    Fault(
         "a radius in grid steps without the step of snapping",
         "lipschitz/radius.py",
         " + ceil(bound.input_norm.of_ones(bound.domain.dimension))",
@@ -645,9 +651,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "the noisy count counts records where persons are protected",
-        "systems/votes/descent.py",
-        "[COUNT_STEPS * voters.units]",
-        "[COUNT_STEPS * len(voters)]",
+        "systems/votes/linear_model.py",
+        "[COUNT_STEPS * voting.units]",
+        "[COUNT_STEPS * len(voting)]",
     ),
     Fault(
         "clip of the linear vote is a quantile over private records",
@@ -661,7 +667,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a sum over no records is divided by their number",
-        "systems/votes/descent.py",
+        "systems/votes/linear_model.py",
         "max(1, voters.units)",
         "voters.units",
     ),
@@ -676,10 +682,9 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "the curvature of a public start is that of private records",
         "systems/votes/started_model.py",
-        "                bent, each = self._curvature(at, weights, records)\n",
-        """                for voting, directions in blocks:
-                    self._unit, self.held_out_ = directions / LENGTH, self._offsets(voting.points)
-                bent, each = self._curvature(at, weights, records)
+        "        offsets = self._offsets(voting.points)\n",
+        """        offsets = self._offsets(voting.points)
+        self._unit, self.held_out_ = directions / LENGTH, offsets
 """,
     ),
     Fault(
@@ -696,7 +701,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "the curvature of a public start counts private records exactly",
-        "systems/votes/started_model.py",
+        "systems/votes/linear_model.py",
         "                records = counter.records\n",
         "                records = float(max(1, voters.units))\n",
     ),
@@ -1120,6 +1125,12 @@ FAULTS: tuple[Fault, ...] = (
         "retraining/class_weights.py",
         "max(found) != 1.0",
         "max(found) < 1.0",
+    ),
+    Fault(
+        "rows are called well inside the ball by their rounded length alone",
+        "neighbours/integer_points.py",
+        "POINT_RADIUS - 2.0 - 0.5 * np.sqrt(self.dimension)",
+        "POINT_RADIUS",
     ),
     Fault(
         "points beyond the ball are taken",
