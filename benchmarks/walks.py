@@ -149,7 +149,7 @@ def _answering(folder: Path, total: Guarantee) -> Iterator[Callable[[], Any]]:
     write_key_pair(folder / "key.pem")
     signer = Signer(folder / "key.pem")
     bundle = Catalogue(folder / "bundles").find("labels", may_ask=key.may_ask)
-    answering = Answering(ledger, keys, signer, _Here(ledger), lease=60.0)  # type: ignore[arg-type]
+    answering = Answering(ledger, keys, signer, lease=60.0)
     numbers = iter(range(100))
 
     def answer() -> None:
@@ -158,20 +158,13 @@ def _answering(folder: Path, total: Guarantee) -> Iterator[Callable[[], Any]]:
         request = Request(key, f"request-{next(numbers)}", b"\0" * 32, "0" * 64)
         scope, _ = bundle.scopes("acme", None)
         inputs = bundle.inputs([[0.25, 0.25]], None)
-        with answering.turn():
+        with answering.turn:
             (found,) = answering.answer([Asked(request, Question(bundle, inputs, scope))])
         if not isinstance(found, Answer):
             raise found
 
     yield answer
     ledger.close()
-
-
-class _Here:
-    """Posts in the thread that asks, so that all of the walk is seen."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self.post_each = ledger.post_together
 
 
 HEAD = (
