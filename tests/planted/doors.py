@@ -255,7 +255,6 @@ DOORS: tuple[Fault, ...] = (
         "            self._put_there = {}",
         "items, self._put_there = self._put_there, {}\n"
         "            self._root = self._put(1, self._root, items, 0)",
-        ("service",),
     ),
     Fault(
         "no earlier commit of a reservation is looked for",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,7 +27,6 @@ from reticent.core.errors import (
     BudgetExceeded,
     LedgerUnavailable,
     RequestUnderWay,
-    ReticentError,
 )
 from reticent.ledger import ledger as ledger_module
 from reticent.ledger.ledger import Ledger
@@ -158,15 +157,13 @@ class World:
 
     def _host(self, skew: float) -> Answering:
         books = Ledger(self)  # type: ignore[arg-type]
-        writer = SimpleNamespace(
-            post_each=books.post_together, post=lambda work: _only(books.post_together([work]))
-        )
         keys = SimpleNamespace(check=lambda page, key: None)
         found = Answering(
-            *(books, keys, SimpleNamespace(), writer),  # type: ignore[arg-type]
+            *(books, keys, SimpleNamespace()),  # type: ignore[arg-type]
             lease=LEASE,
             clock=lambda: self.now + skew,
         )
+        found.turn.acquire()  # as whoever answers has it
         return found
 
     # What happens.
@@ -292,12 +289,6 @@ class World:
 
 
 _KEY: Any = SimpleNamespace(principal="p", id="k")
-
-
-def _only(found: Sequence[Any]) -> Any:
-    if isinstance(found[0], ReticentError):
-        raise found[0]
-    return found[0]
 
 
 def _charge(page: Page, along: Callable[[str], None]) -> Any:

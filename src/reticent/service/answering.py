@@ -46,7 +46,6 @@ from reticent.service.drawing import Charged, Priced, Question, drawn, priced
 from reticent.service.keys import ApiKey, KeyStore
 from reticent.service.signing import Signer
 from reticent.service.stored import Values
-from reticent.service.writer import GroupWriter
 
 _MICROSECONDS = 1_000_000
 _TRIES = 3
@@ -98,7 +97,6 @@ class Answering:
         ledger: the ledger that is charged.
         keys: keys of those who may ask. The transaction that charges looks at them again.
         signer: the signer of receipts.
-        writer: the writer to the ledger.
         lease: seconds after which a charged request without an answer is lost.
         clock: seconds since 1970. Hosts of one ledger agree within a fraction of the lease.
 
@@ -111,13 +109,13 @@ class Answering:
         ledger: Ledger,
         keys: KeyStore,
         signer: Signer,
-        writer: GroupWriter,
         *,
         lease: float,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._ledger, self._keys, self._signer = ledger, keys, signer
-        self._writer, self._lease, self._clock = writer, lease, clock
+        self._lease, self._clock = lease, clock
+        self._writing = Lock()  # SQLite itself would look again every millisecond
         # Python runs one thread at a time: without taking turns a server that is busy with rows
         # would be slow to refuse the next request. A wait for the ledger gives the turn up.
         self.turn = Lock()
@@ -191,10 +189,11 @@ class Answering:
     def waited(
         self, works: Sequence[Callable[[Page], Any]], *, keep: bool
     ) -> list[Any | ReticentError]:
-        """Return what the writer makes of ``works``, while others have their turn."""
+        """Return what ``Ledger.post_together`` does, while others have their turn."""
         self.turn.release()
         try:
-            return self._writer.post_each(works, keep=keep)
+            with self._writing:
+                return self._ledger.post_together(works, keep=keep)
         finally:
             self.turn.acquire()
 

@@ -44,7 +44,6 @@ from reticent.service.signing import Signer
 from reticent.service.structure import Structure
 from reticent.service.together import Together, Turn
 from reticent.service.watch import Watch
-from reticent.service.writer import GroupWriter
 
 if TYPE_CHECKING:
     from starlette.datastructures import Headers
@@ -107,10 +106,7 @@ class Service:
             most=settings.queue, per_key=settings.per_key, most_bytes=settings.most_bytes
         )
         self.metrics = Metrics()
-        self._writer = GroupWriter(self.ledger)
-        self.answering = Answering(
-            self.ledger, self.keys, self.signer, self._writer, lease=settings.lease
-        )
+        self.answering = Answering(self.ledger, self.keys, self.signer, lease=settings.lease)
         self._together = Together(
             self.answering, threads=settings.threads, deadline=settings.deadline
         )
@@ -130,7 +126,6 @@ class Service:
         self._together.close()
         for threads in (self._threads, self._health, *self._lookups):
             threads.shutdown(wait=True)
-        self._writer.close()
         self.ledger.close()
 
     async def key_of(self, secret: str) -> ApiKey:
