@@ -353,14 +353,11 @@ def _fuzz(calls: int, seed: int) -> None:
     assert 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < MOST_MEMORY
 
 
-def test_two_hundred_calls_raise_nothing_foreign() -> None:
-    _fuzz(200, seed=0)
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(0)
-def test_twenty_thousand_calls_raise_nothing_foreign() -> None:
-    _fuzz(20_000, seed=1)
+@pytest.mark.parametrize(
+    "calls", [200, pytest.param(20_000, marks=[pytest.mark.soak, pytest.mark.timeout(0)])]
+)
+def test_calls_raise_nothing_foreign(calls: int) -> None:
+    _fuzz(calls, seed=0)
 
 
 NUMBERS = (-1.0, float("nan"), float("inf"), "private")

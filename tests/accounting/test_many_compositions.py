@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize_scalar
 
-pytest.importorskip("dp_accounting")
-
 from reticent.accounting import (
     GaussianCost,
     PldAccountant,

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import mpmath as mp
 import numpy as np
 import pytest
-from dp_accounting import dp_event
-from dp_accounting.privacy_accountant import NeighboringRelation
-from dp_accounting.rdp import rdp_privacy_accountant
 
 from reticent.accounting import (
     Composed,
@@ -19,20 +17,22 @@ from reticent.accounting import (
 )
 from reticent.accounting.renyi import DEFAULT_ORDERS, rdp_curve
 
-SAME: list[tuple[Cost, dp_event.DpEvent]] = [
-    (GaussianCost(3.0), dp_event.GaussianDpEvent(3.0)),
-    (ZeroConcentratedCost(0.1, 0.3), dp_event.ZCDpEvent(0.1, 0.3)),
-    (StatedCost(math.log(3), 0.0), dp_event.RandomizedResponseDpEvent(0.5, 2)),
-]
 
+# dp-accounting takes seconds to import: only the process that needs it does so.
+def test_unsampled_costs_are_those_of_dp_accounting() -> None:
+    from dp_accounting import dp_event
+    from dp_accounting.privacy_accountant import NeighboringRelation
+    from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant
 
-@pytest.mark.parametrize(("cost", "theirs"), SAME, ids=[str(cost) for cost, _ in SAME])
-def test_unsampled_costs_are_those_of_dp_accounting(cost: Cost, theirs: dp_event.DpEvent) -> None:
-    relation = NeighboringRelation.REPLACE_ONE
-    if not isinstance(theirs, dp_event.RandomizedResponseDpEvent):
-        relation = NeighboringRelation.ADD_OR_REMOVE_ONE
-    expected = rdp_privacy_accountant.RdpAccountant(DEFAULT_ORDERS, relation).compose(theirs).rdp
-    assert rdp_curve(cost, DEFAULT_ORDERS) == pytest.approx(expected, rel=1e-9)
+    one, other = NeighboringRelation.ADD_OR_REMOVE_ONE, NeighboringRelation.REPLACE_ONE
+    same: list[tuple[Cost, Any, Any]] = [
+        (GaussianCost(3.0), dp_event.GaussianDpEvent(3.0), one),
+        (ZeroConcentratedCost(0.1, 0.3), dp_event.ZCDpEvent(0.1, 0.3), one),
+        (StatedCost(math.log(3), 0.0), dp_event.RandomizedResponseDpEvent(0.5, 2), other),
+    ]
+    for cost, theirs, relation in same:
+        expected = RdpAccountant(DEFAULT_ORDERS, relation).compose(theirs).rdp
+        assert rdp_curve(cost, DEFAULT_ORDERS) == pytest.approx(expected, rel=1e-9), cost
 
 
 @pytest.mark.parametrize(("rate", "sigma"), [(0.01, 1.0), (0.25, 85.0), (0.5, 10.0), (1e-3, 0.8)])
@@ -40,7 +40,10 @@ def test_sampled_gaussian_noise_is_at_most_that_of_dp_accounting(rate: float, si
     """Which leaves the signs of its series out at orders that are not integers; at integers the
     two agree.
     """
-    theirs = rdp_privacy_accountant.RdpAccountant(DEFAULT_ORDERS).compose(
+    from dp_accounting import dp_event
+    from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant
+
+    theirs = RdpAccountant(DEFAULT_ORDERS).compose(
         dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(sigma))
     )
     expected, found = (

@@ -38,7 +38,7 @@ def train(command: Any, folder: Path, *words: Any, values: str = "values.npz") -
     )
 
 
-@pytest.mark.parametrize("kind", ["boosted", "linear", "channel"])
+@pytest.mark.parametrize("kind", ["linear", "channel"])
 def test_a_model_is_stored_and_predicts(released: Path, command: Any, kind: str) -> None:
     answer = train(command, released, "--kind", kind)
     assert answer.status == 0, answer.err

@@ -29,6 +29,7 @@ from reticent.fleet.estimates import label_shares, node_shares
 from reticent.fleet.sealing import ENVELOPE, SEALED, envelope, seal, suite, unseal
 from reticent.fleet.shuffler import SEALING, SIGNING, permuted
 from reticent.release.bundle import sign_bundle
+from tests.accounting.test_shuffling import multisets
 from tests.fleet.fleets import DELTA, LABELS, Fleet, envelopes
 
 
@@ -276,7 +277,7 @@ def test_a_round_claims_what_its_honest_devices_give(fleet: Fleet) -> None:
     def exact(devices: int, epsilon: float) -> float:
         worst = 0.0
         for others in itertools.combinations_with_replacement(range(3), devices - 1):
-            laws = [_multisets(table, (mine, *others)) for mine in range(3)]
+            laws = [multisets(table, (mine, *others)) for mine in range(3)]
             for one, two in itertools.permutations(laws, 2):
                 delta = sum(max(0.0, p - math.exp(epsilon) * two[c]) for c, p in one.items())
                 worst = max(worst, delta)
@@ -294,18 +295,6 @@ def test_a_round_claims_what_its_honest_devices_give(fleet: Fleet) -> None:
         fleet.aggregator(lie)
     with pytest.raises(InvalidParameter):
         fleet.round(least=2, hostile=2)
-
-
-def _multisets(table: np.ndarray, inputs: tuple[int, ...]) -> Counter[tuple[int, ...]]:
-    law: Counter[tuple[int, ...]] = Counter({(0,) * table.shape[1]: 1.0})
-    for one in inputs:
-        wider: Counter[tuple[int, ...]] = Counter()
-        for counts, chance in law.items():
-            for code, p in enumerate(table[one]):
-                grown = (*counts[:code], counts[code] + 1, *counts[code + 1 :])
-                wider[grown] += chance * p
-        law = wider
-    return law
 
 
 def test_keys_of_somebody_else(fleet: Fleet) -> None:

@@ -85,25 +85,19 @@ def _fair(*, fit: int, refused: int) -> dict[str, Any]:
     }
 
 
-def test_processes_share_a_budget(ledger: Ledger, ledger_url: str, make_event: EventMaker) -> None:
-    outcome = _compete(
-        ledger, ledger_url, make_event(epsilon=0.001), processes=4, requests=12, fit=30
-    )
-    assert outcome == _fair(fit=30, refused=18)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1500)  # a minute on two idle cores; sixteen processes feel every other load
-@pytest.mark.parametrize("requests", [60, pytest.param(500, marks=pytest.mark.soak)])
-def test_sixteen_processes_share_a_budget(
-    ledger: Ledger, ledger_url: str, make_event: EventMaker, requests: int
+@pytest.mark.parametrize(
+    ("processes", "requests"), [(4, 12), pytest.param(16, 500, marks=pytest.mark.soak)]
+)
+def test_processes_share_a_budget(
+    ledger: Ledger, ledger_url: str, make_event: EventMaker, processes: int, requests: int
 ) -> None:
+    fit = processes * requests * 3 // 4
     outcome = _compete(
         ledger,
         ledger_url,
         make_event(epsilon=0.001),
-        processes=16,
+        processes=processes,
         requests=requests,
-        fit=12 * requests,
+        fit=fit,
     )
-    assert outcome == _fair(fit=12 * requests, refused=4 * requests)
+    assert outcome == _fair(fit=fit, refused=processes * requests - fit)

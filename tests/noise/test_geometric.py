@@ -196,17 +196,6 @@ def test_a_scale_near_zero_gives_zeros_and_a_fair_tail(listed) -> None:
     assert digits.geometric(1, listed([ones, ones, ones, ones - 1, ones, ones - 1])).tolist() == [0]
 
 
-def test_the_number_of_words_is_what_the_docstring_says() -> None:
-    asked: list[int] = []
-
-    def words(count: int) -> np.ndarray:
-        asked.append(count)
-        return np.zeros(count, dtype=np.uint64)
-
-    GeometricDigits(WIDE).laplace(1000, words)
-    assert asked == [750]
-
-
 def test_words_that_were_used_are_overwritten() -> None:
     given, source = [], seeded(8)
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import opendp.prelude as opendp
 import pytest
 from scipy import stats
 
 from reticent.noise import SecureSampler
 
 ALARM = 1e-6
-opendp.enable_features("contrib")
 
 
 @pytest.mark.parametrize("distribution", ["discrete_laplace", "discrete_gaussian"])
@@ -19,6 +17,9 @@ def test_both_have_one_distribution(distribution: str, scale: float) -> None:
     """False-alarm rate 1e-6 each. Of 20,000 draws a scale that is 12 % off is rejected, as shown
     with one that is.
     """
+    import opendp.prelude as opendp  # a second of every process that collects
+
+    opendp.enable_features("contrib")
     name = "scale" if distribution == "discrete_laplace" else "sigma"
     make, metric = {
         "discrete_laplace": (opendp.m.make_laplace, opendp.l1_distance(T="i64")),

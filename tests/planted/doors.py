@@ -147,6 +147,12 @@ DOORS: tuple[Fault, ...] = (
         "if False:",
     ),
     Fault(
+        "a receipt is confirmed by an entry of fewer answers",
+        "ledger/verification.py",
+        "return claim.first < claim.last or claim.answers == entry.answers",
+        "return True",
+    ),
+    Fault(
         "an idempotency key gives the answer to another request",
         "service/answering.py",
         'if bytes(row["request"]) != request.digest:',
@@ -173,8 +179,8 @@ DOORS: tuple[Fault, ...] = (
     Fault(
         "a stored answer is sent as the database has it",
         "service/stored.py",
-        "    page.tree.check(ANSWERS, ANSWERS.key(principal, idempotency_key), found)\n",
-        "",
+        "if known != (None if found is None else ANSWERS.digest(found)):",
+        "if False:",
     ),
     Fault(
         "texts are taken for numbers where a bundle takes numbers",
@@ -254,8 +260,8 @@ DOORS: tuple[Fault, ...] = (
     Fault(
         "no earlier commit of a reservation is looked for",
         "ledger/charging.py",
-        "if page.tip.seq > ends[1] else {}",
-        "if False else {}",
+        "done = dict(_RECEIPTS.rows(page.connection, *ends))",
+        "done = {}",
     ),
     Fault(
         "bytes under way are not counted by key",

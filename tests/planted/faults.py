@@ -651,9 +651,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "the noisy count counts records where persons are protected",
-        "systems/votes/descent.py",
-        "[COUNT_STEPS * voters.units]",
-        "[COUNT_STEPS * len(voters)]",
+        "systems/votes/linear_model.py",
+        "[COUNT_STEPS * voting.units]",
+        "[COUNT_STEPS * len(voting)]",
     ),
     Fault(
         "clip of the linear vote is a quantile over private records",
@@ -667,7 +667,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a sum over no records is divided by their number",
-        "systems/votes/descent.py",
+        "systems/votes/linear_model.py",
         "max(1, voters.units)",
         "voters.units",
     ),
@@ -682,10 +682,9 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "the curvature of a public start is that of private records",
         "systems/votes/started_model.py",
-        "                bent, each = self._curvature(at, weights, records)\n",
-        """                for voting, directions in blocks:
-                    self._unit, self.held_out_ = directions / LENGTH, self._offsets(voting.points)
-                bent, each = self._curvature(at, weights, records)
+        "        offsets = self._offsets(voting.points)\n",
+        """        offsets = self._offsets(voting.points)
+        self._unit, self.held_out_ = directions / LENGTH, offsets
 """,
     ),
     Fault(
@@ -702,7 +701,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "the curvature of a public start counts private records exactly",
-        "systems/votes/started_model.py",
+        "systems/votes/linear_model.py",
         "                records = counter.records\n",
         "                records = float(max(1, voters.units))\n",
     ),

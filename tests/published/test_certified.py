@@ -52,15 +52,6 @@ def test_every_ratio_between_neighbours_is_within_epsilon(epsilon: float) -> Non
             assert there <= here
 
 
-def test_it_is_never_better_than_the_default() -> None:
-    for epsilon in EPSILONS:
-        default = StabilityResponse(classes=2, epsilon=epsilon, adjacency=AddRemove(1))
-        levels = np.arange(min(default.max_level, 100))
-        assert (
-            response(epsilon).flip_probabilities(levels) >= default.wrong_probabilities[levels]
-        ).all()
-
-
 def test_a_sparse_set_is_credited_by_distance_or_by_place() -> None:
     levels = [0, 1, 4, 5, 19, 20, 99]
     assert response(1.0, certified_at=(1, 5, 20)).credited(levels).tolist() == [

@@ -111,18 +111,12 @@ def broken_pairs(seeds: range) -> tuple[int, int, float]:
     return looked, broken, largest
 
 
-def test_neighbouring_data_sets_by_brute_force() -> None:
-    looked, broken, largest = broken_pairs(range(80))
-    assert looked > 1000
+@pytest.mark.parametrize("sets", [80, pytest.param(1500, marks=pytest.mark.soak)])
+def test_neighbouring_data_sets_by_brute_force(sets: int) -> None:
+    looked, broken, largest = broken_pairs(range(sets))
+    assert looked > 12 * sets
     assert broken == 0
     assert 0.6 < largest <= 1.0 + 0.01
-
-
-@pytest.mark.soak
-def test_many_neighbouring_data_sets_by_brute_force() -> None:
-    looked, broken, _ = broken_pairs(range(1000, 2500))
-    assert looked > 20_000
-    assert broken == 0
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 3))

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from papers.certified.plain_training import plain_training
 from reticent.published import published_vote_distances
 from reticent.retraining import (
     ParameterIntervals,
@@ -205,19 +204,12 @@ def vote_moves(
     return move, np.unique(here[1][differ]).tolist(), np.unique(there[1][differ]).tolist()
 
 
+@pytest.mark.parametrize("queries", [20_000, pytest.param(100_000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("classes", [2, 3, 5])
-def test_a_vote_moves_by_at_most_one(classes: int) -> None:
+def test_a_vote_moves_by_at_most_one(classes: int, queries: int) -> None:
     random = np.random.default_rng(5)
     for members in (1, 3, 10, 25):
-        assert vote_moves(random, 20_000, members, classes) == (1, [0], [0])
-
-
-@pytest.mark.soak
-def test_a_million_votes_move_by_at_most_one() -> None:
-    random = np.random.default_rng(6)
-    for members in (2, 5, 9, 25):
-        for classes in (2, 3, 5, 10, 10):
-            assert vote_moves(random, 50_000, members, classes) == (1, [0], [0])
+        assert vote_moves(random, queries, members, classes) == (1, [0], [0])
 
 
 def test_the_published_sum_jumps_between_neighbours() -> None:
@@ -231,16 +223,3 @@ def test_the_published_sum_jumps_between_neighbours() -> None:
     ).tolist() == [101]
     ours = [vote_distances(given, costs, classes=2)[1][0] for given in (votes, joined)]
     assert ours == [403, 404]
-
-
-def test_labels_that_change_have_distance_zero_where_they_do() -> None:
-    """Retrained on a neighbour, the label of a query with distance 1 or more stays."""
-    random = np.random.default_rng(7)
-    settings = TrainingSettings(features=3, classes=2)
-    queries = random.normal(size=(500, 3))
-    queries = np.round(queries * 4096) / 4096
-    for _ in range(20):
-        data = records(random, 30, 2)
-        labels, distances = stable_distances(trained("logistic", data, 3), queries)
-        other = forward(plain_training(*neighbours(random, data, 2), settings), queries)
-        assert (other == labels)[distances >= 1].all()

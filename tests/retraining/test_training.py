@@ -158,25 +158,21 @@ def search_for_misses(name: str, *, sets: int, changes: int, k_max: int = 4) -> 
     return sets * changes
 
 
+@pytest.mark.parametrize("sets", [3, pytest.param(30, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", CASES)
-def test_retrained_models_lie_in_their_intervals(name: str) -> None:
-    assert search_for_misses(name, sets=3, changes=20) == 60
-
-
-@pytest.mark.soak
-def test_five_thousand_retrained_models_lie_in_their_intervals() -> None:
-    assert sum(search_for_misses(name, sets=25, changes=25) for name in CASES) == 625 * len(CASES)
+def test_retrained_models_lie_in_their_intervals(name: str, sets: int) -> None:
+    assert search_for_misses(name, sets=sets, changes=20) == 20 * sets
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if not ONE_SIDED & {*name.split(", ")}])
 def test_intervals_nest_between_neighbours(name: str) -> None:
     settings, random = settings_of(name), np.random.default_rng(8)
-    for records in (0, 1, 2, 3, 9, 30):
+    for records in (0, 1, 2, 3, 9, 30)[settings.counting != "add-remove" :]:
         data = draw(random, records, settings.classes)
         other = changed(random, data, settings, 1) if records else draw(random, 1, settings.classes)
         first, second = certified(settings, data, 5), certified(settings, other, 5)
-        assert inside(first, second) if settings.counting == "add-remove" or records else True
-        assert inside(second, first) if settings.counting == "add-remove" or records else True
+        assert inside(first, second)
+        assert inside(second, first)
 
 
 def test_intervals_nest_across_blocks_of_records() -> None:

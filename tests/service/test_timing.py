@@ -72,22 +72,13 @@ def apart(seconds: list[list[float]]) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "calls", [60, pytest.param(50_000, marks=[pytest.mark.soak, pytest.mark.timeout(4 * 3600)])]
+)
 def test_time_and_size_are_those_of_the_number_of_rows(
-    make_place: Callable[..., Place], tmp_path: Path
-) -> None:
-    place = make_place(f"sqlite:///{tmp_path / 'ledger.db'}", epsilon=1e6)
-    found = times(place, tmp_path, 60)
-    assert found.lengths[0] == found.lengths[1]
-    assert len(found.lengths[0]) == 1
-    assert found.p > FALSE_ALARM, found
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(4 * 3600)
-def test_time_of_many_calls_is_that_of_the_number_of_rows(
-    make_place: Callable[..., Place], tmp_path: Path
+    make_place: Callable[..., Place], tmp_path: Path, calls: int
 ) -> None:
     place = make_place(f"sqlite:///{tmp_path / 'ledger.db'}", epsilon=1e9)
-    found = times(place, tmp_path, 50_000)
+    found = times(place, tmp_path, calls)
     assert found.lengths[0] == found.lengths[1]
     assert found.p > FALSE_ALARM, found

@@ -29,7 +29,6 @@ from reticent.tables import Categorical, Numeric, TabularSchema
 from tests.ledger.conftest import postgres_server, postgres_url  # noqa: F401
 from tests.test_start import loaded
 
-distributed = pytest.importorskip("distributed")
 pq = pytest.importorskip("pyarrow.parquet")
 pa = pytest.importorskip("pyarrow")
 
@@ -70,6 +69,7 @@ def sources(tmp_path: Path) -> list[Path]:
 
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed")
     processes = getattr(request, "param", False)
     with distributed.LocalCluster(
         n_workers=2,
@@ -253,6 +253,7 @@ def test_joblib_on_a_cluster_answers_and_trains_as_one_process(
     X, y = random.normal(size=(200, 2)), random.integers(0, 2, 200)
     settings = {"classes": [0, 1], "epsilon": 1.0, "members": 3, "k_max": 2}
     alone = CertifiedEnsemble(**settings).fit(X, y)
+    distributed = pytest.importorskip("distributed")
     with distributed.Client(cluster), joblib.parallel_config(backend="dask"):
         released = encoder.transform(rows)
         found = posthoc.transform(np.zeros((ROWS, 3)))

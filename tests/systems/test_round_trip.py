@@ -28,11 +28,11 @@ def check_assumptions(name: str, case: Case, fitted: Any) -> None:
     inputs without one, the mechanism says whether its proof rests on float64.
     """
     stated = fitted.card().assumptions
-    assert {str(FRESH_NOISE), str(UNTIMED), str(MACHINE)} <= set(stated), name
+    assert {FRESH_NOISE, UNTIMED, MACHINE} <= set(stated), name
     needed = case.kind != "input" or (
         fitted.query_.certificate != "none" or fitted.query_.mechanism.rests_on_float64
     )
-    assert needed == (str(FLOAT64) in stated), name
+    assert needed == (FLOAT64 in stated), name
     assert not (needed and name == "score codes")
 
 

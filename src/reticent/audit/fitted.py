@@ -243,11 +243,11 @@ def _allowed_change(query: Query) -> float:
         radius = query.requirement.adjacency.radius
         return query.plan.proposal * effective_radius(query.bound, radius)
     if isinstance(query, ProtectedQuery):
-        return query.bound.constant
+        return query.constant
     assert isinstance(query, PowerQuery)
     assert not isinstance(query.plan.radius, AttributeRadii)  # the plan refuses it
     distance = query.schema.diameter if query.plan.radius is None else query.plan.radius
-    return query.bound.constant * distance
+    return query.constant * distance
 
 
 def _named(case: AuditCase) -> AuditCase:

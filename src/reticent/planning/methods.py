@@ -63,11 +63,13 @@ class PlanMethod(ABC):
         line: description in one line.
         uses: use of public rows.
         limited: whether it answers a number of queries that is fixed beforehand.
+        slow: whether ``plan_inputs`` tries it after the others.
     """
 
     name: str
     line: str
     uses: PublicUse = PublicUse.ROWS
+    slow: bool = False
     limited: ClassVar[bool] = False
 
     @property
@@ -145,6 +147,13 @@ class RecordMethod(PlanMethod):
 _Some = TypeVar("_Some", bound=PlanMethod)
 
 
+def shares_alone(tasks: Sequence[Task], parts: Any) -> Answers:
+    """Return the shares of all public labels, for every row and task."""
+    counts = np.bincount(parts.codes, minlength=parts.task.classes) + 1.0
+    one = np.tile(counts / counts.sum(), (len(parts.rows), 1))
+    return [[Predictions.of(one)]] * len(tasks)
+
+
 class Constant(RecordMethod):
     """The shares of the labels among public rows, whatever the query."""
 
@@ -156,9 +165,7 @@ class Constant(RecordMethod):
 
     @override
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        counts = np.bincount(parts.codes, minlength=parts.task.classes) + 1.0
-        one = np.tile(counts / counts.sum(), (len(parts.rows), 1))
-        return [[Predictions.of(one)]] * len(tasks)
+        return shares_alone(tasks, parts)
 
 
 class PublicModels(RecordMethod):
@@ -235,35 +242,6 @@ def total(task: Task) -> dict[str, Any]:
 def started(task: Task) -> dict[str, Any]:
     """Return arguments of ``PublicStartClassifier`` for a task."""
     return {**total(task), "rows": task.rows, "records": task.n_private}
-
-
-def released(method: RecordMethod, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-    """Return answers of an estimator with ``simulate_fits`` that uses public rows without labels.
-
-    Args:
-        method: the method whose estimator is tried.
-        tasks: totals. Those that differ in answers alone share a model.
-        parts: public rows in both roles.
-    """
-    from reticent.planning.rows import without_schema
-
-    totals = list(dict.fromkeys(task.guarantee for task in tasks))
-    size = (len(parts.rows), parts.task.classes)
-    found = {one: [np.zeros(size) for _ in parts.seeds] for one in totals}
-    for train, test in parts.folds:
-        made = method.estimator(without_schema(parts.task, records=len(train)))
-        fits = made.simulate_fits(
-            parts.rows[train],
-            parts.codes[train],
-            totals=[(one.epsilon, one.delta) for one in totals],
-            seeds=parts.seeds,
-            noise_scale=len(train) / parts.task.n_private,
-            public_X=parts.rows[train],
-        )
-        for one in totals:
-            for draw in found[one]:
-                draw[test] = next(fits).predict_proba(parts.rows[test])
-    return [[Predictions.of(draw) for draw in found[task.guarantee]] for task in tasks]
 
 
 def _by_total(tasks: Sequence[Task], parts: PublicParts, *, alone: bool) -> Answers:

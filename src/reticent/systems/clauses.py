@@ -3,114 +3,72 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reticent.accounting.telling_apart import beyond, which_of_two_cap
-from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeCard, Neighborhood
+from reticent.core.guarantees import (
+    Adjacency,
+    Guarantee,
+    GuaranteeCard,
+    Neighborhood,
+    Replace,
+)
 from reticent.release.paying import same_records_again
 
 if TYPE_CHECKING:  # what audits import knows no estimator
     from reticent.systems.releasing_system import Query
 
 
-@dataclass(frozen=True)
-class Clause:
-    """One thing that a card says.
-
-    Attributes:
-        title: its subject, for whoever reads the code.
-        words: the phrase, with a name in braces for each fact.
-        facts: values for those names.
-
-    Example:
-        >>> str(Clause("range", "the range is {range}").of(range="[0, 1]"))
-        'the range is [0, 1]'
-    """
-
-    title: str
-    words: str
-    facts: tuple[tuple[str, object], ...] = ()
-
-    def of(self, **facts: object) -> Clause:
-        """Return the clause with these facts."""
-        return Clause(self.title, self.words, tuple(facts.items()))
-
-    def __str__(self) -> str:
-        return self.words.format(**dict(self.facts))
-
-
-Said = Clause | str | bool | None
-"""A clause, a phrase that only one system says, or False or None for nothing."""
-
-
-def phrases(*said: Said) -> tuple[str, ...]:
-    """Return the phrases of what is said, in its order."""
-    return tuple(str(one) for one in said if one and one is not True)
+def phrases(*said: str | bool | None) -> tuple[str, ...]:
+    """Return the phrases of what is said, in its order, without False and None."""
+    return tuple(one for one in said if isinstance(one, str) and one)
 
 
 # What has to be true of the machine and of the observer, for every system.
-FRESH_NOISE = Clause(
-    "noise",
+FRESH_NOISE = (
     "the noise comes from the operating system's random numbers (an answer that was made with a "
-    "seed is not private)",
+    "seed is not private)"
 )
-UNTIMED = Clause(
-    "time", "the observer does not see how long an answer took or how much memory it used"
-)
-MACHINE = Clause(
-    "machine", "the operating system, the processor, numpy and torch compute what they document"
-)
-FLOAT64 = Clause(
-    "float64", "the processor adds and multiplies float64 numbers as IEEE 754 says, to the last bit"
-)
+UNTIMED = "the observer does not see how long an answer took or how much memory it used"
+MACHINE = "the operating system, the processor, numpy and torch compute what they document"
+FLOAT64 = "the processor adds and multiplies float64 numbers as IEEE 754 says, to the last bit"
 
 # What has to be true of an input's owner and of the rows that a system was fitted on.
-TRUSTED_DEVICE = Clause(
-    "device", "the release runs on a device that the owner of the {input} trusts"
-)
-OWNERS_AGREED = Clause("fitted on", "{data} are public, or their owners have agreed{more}")
+TRUSTED_DEVICE = "the release runs on a device that the owner of the {input} trusts"
+OWNERS_AGREED = "{data} are public, or their owners have agreed{more}"
 INTO_THE_BUNDLE = (
     "Anyone who sees the released {values}, the receipt and this whole bundle, with any other "
     "knowledge and any computing power: the server, its operator, an eavesdropper."
 )
-REFUSED = Clause(
-    "refused",
+REFUSED = (
     "that an input holds NaN or infinity: such a request is refused as a whole, before anything is "
-    "charged",
+    "charged"
 )
-TWICE = Clause(
-    "several answers",
-    "several answers about one {input} without adding them up: two answers cost twice as much",
-)
+TWICE = "several answers about one {input} without adding them up: two answers cost twice as much"
 ALWAYS_ANSWERED = "No answer is ever withheld."
 
 # What has to be true of private records and their owners.
-ONE_RECORD_EACH = Clause(
-    "persons", "no person owns more than one record; otherwise name the owners in persons"
+ONE_RECORD_EACH = "no person owns more than one record; otherwise name the owners in persons"
+OBSERVED_CLASSES = (
+    "the set of labels that occur is public: it was taken from the records (classes='observed')"
 )
-OBSERVED_CLASSES = Clause(
-    "labels",
-    "the set of labels that occur is public: it was taken from the records (classes='observed')",
-)
-UNPREPARED = Clause(
-    "preparation",
+UNPREPARED = (
     "whatever was done to the records before fit (scaling, principal components) learned nothing "
-    "from them: a scaler fitted on the records voids this statement, PublicRanges does not",
+    "from them: a scaler fitted on the records voids this statement, PublicRanges does not"
 )
-SETTINGS = Clause("settings", "{settings} were chosen without looking at the private records")
-PUBLIC_QUERIES = Clause(
-    "queries",
+SETTINGS = "{settings} were chosen without looking at the private records"
+PUBLIC_QUERIES = (
     "the queries are public, and chosen without the private records or from earlier answers only; "
-    "{also}",
+    "{also}"
 )
-FEATURES = Clause("features", "the feature map ({features}) is {origin}")
-MANY_RECORDS = Clause(
-    "many records", "what is true of many records together: that is what the answers tell"
+FEATURES = "the feature map ({features}) is {origin}"
+HOW_MANY = "how many records or persons there are: neighbours have as many"
+REFUSED_RECORD = (
+    "that a record holds NaN, infinity or a label that was not named: such a fit is refused as a "
+    "whole, before anything is charged"
 )
-SEEN_LABELS = Clause(
-    "seen labels", "which labels occur among the records: whoever sees the labels knows"
-)
+MANY_RECORDS = "what is true of many records together: that is what the answers tell"
+SEEN_LABELS = "which labels occur among the records: whoever sees the labels knows"
 
 
 def rests_on_float64(query: Query) -> bool:
@@ -175,6 +133,8 @@ def records_card(
         ),
         not_protected=phrases(
             MANY_RECORDS,
+            isinstance(guarantee.adjacency, Replace) and HOW_MANY,
+            REFUSED_RECORD,
             *not_protected,
             same_records_again(_of_data_sets(guarantee.adjacency)),
             not classes_given and SEEN_LABELS,
@@ -188,9 +148,13 @@ def _of_data_sets(adjacency: Adjacency) -> Adjacency:
     return adjacency
 
 
-def whose_records(by_person: bool, *, one: str = "any one private record") -> str:
-    """Return the unit that is protected, in words."""
-    return "all records of one person" if by_person else one
+def presence(*, by_person: bool, replaced: bool = False, there: str = "there at all") -> str:
+    """Return what nobody can tell of one record, or of one person's records."""
+    if by_person:
+        change = "are these or any others" if replaced else f"were {there}, labels included"
+        return f"Whether all records of one person {change}"
+    change = "is this one or any other" if replaced else f"was {there}, label included"
+    return f"Whether any one private record {change}"
 
 
 def odds(guarantee: Guarantee, *, per: str = " per answer", between: str = "") -> str:
@@ -211,12 +175,19 @@ def odds(guarantee: Guarantee, *, per: str = " per answer", between: str = "") -
     return f"no observer's odds {between}change by more than {factor}{per}"
 
 
-def naming_words(guarantee: Guarantee) -> str:
-    """Return how often one of two equally likely inputs is named right after one answer."""
+def naming_words(guarantee: Guarantee, *, two: str = "two of them", per: str = "answer") -> str:
+    """Return how often one of two equally likely inputs, or data sets, is named right.
+
+    Args:
+        guarantee: epsilon and delta.
+        two: the two.
+        per: unit of the cost, or "" for everything.
+    """
     cap = share_words(float(which_of_two_cap(guarantee.epsilon, guarantee.delta)))
+    after = f" after one {per}" if per else ""
     return (
-        "Who holds two of them to be equally likely names the right one with probability at most "
-        f"{cap} after one answer."
+        f"Who holds {two} to be equally likely names the right one with probability at most "
+        f"{cap}{after}."
     )
 
 

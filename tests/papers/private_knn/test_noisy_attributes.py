@@ -8,8 +8,6 @@ import math
 
 import numpy as np
 import pytest
-from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
-from dp_accounting.rdp import RdpAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -42,6 +40,9 @@ def test_one_answer_costs_a_sampled_gaussian_of_sensitivity_sqrt_two_tau() -> No
     mechanism = _attributes(attributes=6)
     assert _attributes(attributes=3).sensitivity == pytest.approx(math.sqrt(3))
     assert mechanism.noise_multiplier == pytest.approx(4.0 / math.sqrt(4))
+    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+    from dp_accounting.rdp import RdpAccountant
+
     library = RdpAccountant(orders=range(2, 100)).compose(
         PoissonSampledDpEvent(0.1, GaussianDpEvent(2.0))
     )

@@ -38,15 +38,13 @@ def test_a_rung_that_one_split_flatters_loses_and_no_row_scores_what_learnt_from
         return made(candidate, chosen, tuple(plan for _, plan in near) or (chosen,), near, None)
 
     def fit(candidate: Any, cut: CalibrationData) -> Any:
-        return (candidate[0], set(cut.train[:, 0])), candidate[0]
+        return candidate[0], set(cut.train[:, 0])
 
     near: Any = tuple(((name, set()), plan(name, worths[name][0])) for name in worths)
     split = choice(near[0][0], near[0][1], near)
     assert few(split, data)
-    found = cross_fitted(split, data, fit, score)
-    assert found is not None
-    chosen: Any = found[0]
-    assert found[1] == chosen.plan.rung == "steady"
+    chosen: Any = cross_fitted(split, data, fit, score)
+    assert chosen.candidate[0] == chosen.plan.rung == "steady"
     assert chosen.candidate[1] == set(rows[:, 0])  # fitted anew on all rows
     assert [entry.rung for entry in chosen.considered] == ["steady", "lucky"]
     np.testing.assert_allclose(

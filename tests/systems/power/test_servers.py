@@ -19,13 +19,13 @@ def test_a_forest_grows_large_leaves_where_values_are_mostly_noise() -> None:
     labels = (random.random(6000) < 0.25).astype(np.int64)
     values = labels[:, None] + 8.0 * random.normal(size=(6000, 1))
     forest = train_server("forest", values, labels, seed=0)
-    assert forest.model.model.min_samples_leaf >= 100
+    assert forest.model.min_samples_leaf >= 100
     fresh = labels[:, None] + 8.0 * random.normal(size=(6000, 1))
     assert (forest.predict(fresh) == labels).mean() > (
         labels == 0
     ).mean() - 0.005  # small leaves lose a point and more
     clear, few = released()
-    assert train_server("forest", clear, few, seed=0).model.model.min_samples_leaf == 10
+    assert train_server("forest", clear, few, seed=0).model.min_samples_leaf == 10
 
 
 @pytest.mark.parametrize("name", ["network", "forest", "boosted", "xgboost"])

@@ -47,22 +47,6 @@ def test_answers_depend_on_who_is_left() -> None:
     assert set(classifier.exact_predict(query)) == {"yes"}
 
 
-def test_coming_back_does_not_renew_a_budget() -> None:
-    classifier = IndividualKNNClassifier(
-        epsilon=3.0,
-        delta=1e-5,
-        classes=[0, 1],
-        votes=2.0,
-        ball=Ball(radius=1.0),
-        features=Features(range=(0.0, 1.0)),
-    ).fit(np.zeros((3, 1)), [1, 1, 1], persons=["a", "b", "c"])
-    classifier.release(np.zeros((5, 1)))
-    spent = classifier.held_.filter.room(np.arange(3)).tolist()
-    assert spent == [0, 0, 0]
-    classifier.forget("a").insert(np.zeros((1, 1)), [1], persons=["a"])
-    assert classifier.held_.filter.room(classifier.held_.numbers).tolist() == [0, 0, 0]
-
-
 def test_records_come_and_go_between_the_answers_of_another_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

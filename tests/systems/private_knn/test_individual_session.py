@@ -114,20 +114,14 @@ def test_two_worlds_differ_by_no_more_than_the_cap(classes: int) -> None:
     assert reached > 0.9 * plan.budget.cap  # so that the cap is no idle bound
 
 
-def test_looks_are_charged_by_their_precision() -> None:
-    plan = _plan(looks=(1, 3), lead=1e9, votes=1.0)
+@pytest.mark.parametrize(("lead", "precision"), [(1e9, 4), (0.0, 1)], ids=["unclear", "clear"])
+def test_looks_are_charged_by_their_precision(lead: float, precision: int) -> None:
+    """A clear query gets one look, and is charged for one."""
+    plan = _plan(looks=(1, 3), lead=lead, votes=1.0)
     held, session = _full(plan, records=5)
     session.sums(held, np.zeros((1, 1), dtype=np.float32), [KERNEL], sampler=SeededSampler(0))
     spent = plan.weight_cap - session.filter.room(np.arange(5))
-    assert spent.tolist() == [4 * WEIGHT_STEPS**2] * 5
-
-
-def test_a_clear_query_gets_one_look_and_is_charged_for_one() -> None:
-    plan = _plan(looks=(1, 3), lead=0.0, votes=1.0)
-    held, session = _full(plan, records=5)
-    session.sums(held, np.zeros((1, 1), dtype=np.float32), [KERNEL], sampler=SeededSampler(0))
-    spent = plan.weight_cap - session.filter.room(np.arange(5))
-    assert spent.tolist() == [WEIGHT_STEPS**2] * 5
+    assert spent.tolist() == [precision * WEIGHT_STEPS**2] * 5
 
 
 def _full(plan, *, records: int) -> tuple[HeldRecords, IndividualSession]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from reticent.systems.votes.descent import RESIDUAL, cut_weights
+from reticent.systems.votes.linear_model import RESIDUAL, cut_weights
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier, residual_steps
 from reticent.training.public_space import LENGTH, directions_of
 

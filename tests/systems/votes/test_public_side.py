@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from reticent.systems.votes.noisy_counts import COUNT_STEPS, NoisyCount
-from reticent.systems.votes.surest_labels import surest_labels
+from reticent.systems.votes.linear_model import COUNT_STEPS, NoisyCount
+from reticent.systems.votes.released_classifier import surest_labels
 
 X, Y = load_digits(return_X_y=True)
 

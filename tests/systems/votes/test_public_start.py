@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from reticent.release.fits import not_counted
 from reticent.systems import PublicStartClassifier
+from reticent.systems.votes.estimator import Given
 from reticent.systems.votes.started_model import curvature_told, steadied
 from tests.systems.votes.tiny import Told, told
 
@@ -70,9 +71,8 @@ def test_one_record_moves_a_gradient_by_its_stated_length_and_no_more() -> None:
     """Three labels, all public ones another's: a residual of length sqrt(2) is cut to 1."""
     made = model(classes=(0, 1, 2), records=1, rows="embedding")
     public_y = np.where(PUBLIC["public_X"][:, 0] > 0, 1, 0)
-    voters, public = made._ready(
-        np.full((1, 4), 9.0), np.array([2]), PUBLIC["public_X"], public_y, None
-    )
+    given = Given(np.full((1, 4), 9.0), np.array([2]), PUBLIC["public_X"], public_y)
+    voters, public = made._ready(given)
     session = Told(made._mechanism())
     made.learn(voters, public, session)  # type: ignore[arg-type]
     bound = session.mechanism.blocks[0].bound
@@ -141,7 +141,7 @@ def test_a_gradient_of_noise_alone_tells_nothing() -> None:
 def test_public_models_that_are_sure_of_few_rows_do_not_bend_the_loss_to_nothing() -> None:
     """38 rows that are all told for sure do not exclude one in 40 that is not."""
     made = model(records=100)
-    made._ready(ROWS[:1], CODES[:1], ROWS[400:438], CODES[400:438], None)
+    made._ready(Given(ROWS[:1], CODES[:1], ROWS[400:438], CODES[400:438]))
     made.held_out_ = np.where(CODES[400:438, None] == [0, 1], 0.0, -40.0)
     curvature, _ = made._curvature(0, np.zeros((made._unit.shape[1], 1)), 100.0)
     assert np.isclose(np.trace(curvature), 100.0 * 2.0 * 0.25 / 40.0, rtol=0.05)

@@ -9,6 +9,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from reticent.systems import PublicStartRegressor
+from reticent.systems.votes.estimator import Given
 from tests.systems.votes.tiny import Told, told
 
 RNG = np.random.default_rng(0)
@@ -43,9 +44,7 @@ def test_public_targets_that_are_all_alike_stop_no_fit_that_is_paid(counting: st
 def test_a_record_moves_a_gradient_by_its_stated_length_and_no_more() -> None:
     """A target far beyond what public models say of it: its residual is cut."""
     made = model(records=1, rows="embedding")
-    voters, public = made._ready(
-        np.full((1, 4), 9.0), [-1e9], PUBLIC["public_X"], PUBLIC["public_y"], None
-    )
+    voters, public = made._ready(Given(np.full((1, 4), 9.0), [-1e9], **PUBLIC))
     session = Told(made._mechanism())
     made.learn(voters, public, session)  # type: ignore[arg-type]
     bound = session.mechanism.blocks[0].bound

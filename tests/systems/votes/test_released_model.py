@@ -22,6 +22,7 @@ from reticent.ledger import Ledger
 from reticent.noise import SecureSampler
 from reticent.systems import Features
 from reticent.systems.votes import sums
+from reticent.systems.votes.estimator import Given
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.public_models import PublicModelsClassifier
 from reticent.training.public_features import PatchFeatures, PublicPCA
@@ -80,7 +81,7 @@ def test_noise_scale_is_for_experiments() -> None:
         made().fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC], noise_scale=0.5)  # type: ignore[call-arg]
     model = made()
     with pytest.raises(InvalidInput, match="expected 1 in a release"):
-        model._fit(X[PRIVATE], Y[PRIVATE], X[PUBLIC], None, None, SecureSampler(), 0.5, None, None)
+        model._fit(Given(X[PRIVATE], Y[PRIVATE], X[PUBLIC]), SecureSampler(), 0.5, None, None)
     assert not hasattr(model, "receipt_")
 
 
@@ -116,7 +117,7 @@ def test_more_records_than_sums_are_exact_for_are_refused_on_every_path(
     data = (X[PRIVATE], Y[PRIVATE])
     public = {"public_X": X[PUBLIC], "public_y": Y[PUBLIC]}
     model = made(data_set="ward 7", epsilon=1.0)
-    model._ready(*data, X[PUBLIC], Y[PUBLIC], None)
+    model._ready(Given(*data, X[PUBLIC], Y[PUBLIC]))
     bound = max(block.bound for block in model.blocks()[0])
     monkeypatch.setattr(sums, "EXACT", 2.0 * bound * (len(data[0]) - 0.5))
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from reticent.grids.whole_numbers import softmax
 from reticent.systems import LinearVoteClassifier, PublicReference
-from reticent.systems.votes.residual_ballots import BALLOT, residual_ballots, residual_spreads
+from reticent.systems.votes.linear_vote import BALLOT, residual_ballots, residual_spreads
 from reticent.systems.votes.sums import VOTE
 from reticent.training.public_space import INTERCEPT, directions_of
 from reticent.training.public_start import OFFSET_STEPS

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from reticent.mechanisms import NoisySums
+from reticent.systems.votes.estimator import Given
 
 PUBLIC_X = np.array(
     [[-3.0, 0.5], [-1.0, 1.0], [0.0, -1.0], [1.0, 0.2], [2.0, -0.7], [4.0, 2.0], [0.5, 3.0]]
@@ -64,7 +65,7 @@ class Told:
 
 def told(model: Any, X: Any, y: Any, keys: Any = None, **public: Any) -> Told:
     """Let ``model`` learn from numbers that have nothing to do with the records."""
-    voters, rows = model._ready(X, y, public.get("public_X"), public.get("public_y"), keys)
+    voters, rows = model._ready(Given(X, y, **public, persons=keys))
     session = Told(model._mechanism())
     model.learn(voters, rows, session)
     model.student_ = model.costs_ = None

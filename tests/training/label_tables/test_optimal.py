@@ -70,6 +70,9 @@ def test_bound_and_table_enclose_the_linear_program(shape, reach, epsilon) -> No
     found = exact_table(weights, lattice=lattice, epsilon=epsilon, iterations=1500)
     assert best * (1 - 1e-7) <= found.bound <= best * 1.002
     assert found.solved == pytest.approx(best, rel=2e-3)
+    assert excess(found.shares, found.shares, lattice=lattice, epsilon=epsilon) == 0
+    assert found.worth == pytest.approx(float((weights * found.shares).sum()) / WHOLE)
+    assert 0.985 * best <= found.worth <= best * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("iterations", [50, 200])
@@ -79,19 +82,6 @@ def test_bound_holds_before_convergence(iterations) -> None:
         weights = random_weights(lattice, 4, seed)
         found = exact_table(weights, lattice=lattice, epsilon=1.0, iterations=iterations)
         assert found.bound >= best_worth(weights, lattice, 1.0) * (1 - 1e-7)
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_exact_table_is_nearly_the_best_and_says_what_it_is_worth(epsilon) -> None:
-    lattice = grid((5, 4))
-    weights = random_weights(lattice, 3, seed=3)
-    best = best_worth(weights, lattice, epsilon)
-    found = exact_table(weights, lattice=lattice, epsilon=epsilon, iterations=600)
-    assert excess(found.shares, found.shares, lattice=lattice, epsilon=epsilon) == 0
-    assert found.worth == pytest.approx(float((weights * found.shares).sum()) / WHOLE)
-    assert found.solved == pytest.approx(best, rel=0.02)
-    assert 0.985 * best <= found.worth <= best * (1 + 1e-9)
-    assert best * (1 - 1e-7) <= found.bound
 
 
 def test_projection_is_the_nearest_distribution() -> None:

@@ -36,14 +36,17 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
         by_person=True,  # the card says below that each record is protected by itself
         classes_given=classes_given,
         title=f"Labels of {what}, with a guarantee for its training records",
-        protected=f"Whether any one training record {change}: {say.odds(guarantee)}.",
+        protected=f"Whether any one training record {change}: {say.odds(guarantee)}. "
+        + say.naming_words(guarantee, two="both"),
         from_whom="Anyone who sees the released labels and the receipts, with any other knowledge "
         "and any computing power. Not from anyone who has the bundle: it holds what was learnt "
         "from the records, and is as private as they are.",
         assumptions=say.phrases(
             f"the data sets are of {_number(members[0])}, none included, with different identities "
             "where identities are given",
-            say.SETTINGS.of(settings="the settings of training, k_max and the shares of labels"),
+            say.SETTINGS.format(
+                settings="the settings of training, k_max and the shares of labels"
+            ),
             "the feature map, if there is one, is public: it was not trained on the private "
             "records, and it answers every input",
             start is not None

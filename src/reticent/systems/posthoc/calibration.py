@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +77,7 @@ class Candidate:
         rung: name of the function in plans.
         rule: the whole mechanism, for one that needs no Lipschitz constant, else None.
         means: for a code, the embeddings that codes stand for, shape (codes, d).
+        part: the fitted part that made the function.
     """
 
     network: Network
@@ -84,6 +86,7 @@ class Candidate:
     rule: LabelRule | None = None
     rung: str = ""
     means: Array | None = None
+    part: Any = None
 
     @cached_property
     def global_bound(self) -> float:

@@ -37,10 +37,10 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
         f"{say.odds(guarantee, between='between them ')}. {say.naming_words(guarantee)} {withheld}",
         from_whom=say.INTO_THE_BUNDLE.format(values="values"),
         assumptions=say.phrases(
-            say.OWNERS_AGREED.of(
+            say.OWNERS_AGREED.format(
                 data="the data that the networks were trained and calibrated on", more=""
             ),
-            say.TRUSTED_DEVICE.of(input="input"),
+            say.TRUSTED_DEVICE.format(input="input"),
             query.embedding.kind == "module"
             and "the user's own embedder answers every input, and in the same time",
             query.rule is None
@@ -56,7 +56,7 @@ def posthoc_card(query: PrivateQuery) -> GuaranteeCard:
             "decoded neighbours to see what that means",
             not any_two
             and say.farther_words(guarantee, f"inputs h times {radius} apart, h a whole number"),
-            say.TWICE.of(input="input"),
+            say.TWICE.format(input="input"),
             "the data that the networks were trained on",
         ),
         details=_details(query),

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from typing_extensions import override
 
 from reticent.core.arrays import Array
@@ -95,6 +95,10 @@ class PosthocClassifier(PredictsByRelease, ClassifierMixin, PosthocSystem):
 
     classes_: npt.NDArray[Any] = learned()
 
+    _part = "classifier"
+    _parts = CLASSIFIERS
+    _named_mechanisms = (*LABEL_MECHANISMS, *LABEL_RULES)
+
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
         """Train, certify and calibrate on public or training data.
 
@@ -108,7 +112,7 @@ class PosthocClassifier(PredictsByRelease, ClassifierMixin, PosthocSystem):
             UnsupportedNetwork, UnsupportedNorm: a network or norm that cannot be certified.
             CalibrationFailed: no plan meets the total.
         """
-        self.classifier_ = self._fit(X, y).released
+        self.classifier_ = self._fit(X, y).candidate.part
         return self
 
     @property
@@ -138,16 +142,9 @@ class PosthocClassifier(PredictsByRelease, ClassifierMixin, PosthocSystem):
         return query.label_chances(self.checked(X))
 
     @override
-    def _settings(self) -> PosthocSettings:
-        return PosthocSettings.of(
-            self,
-            parameter="classifier",
-            names=CLASSIFIERS,
-            mechanisms=(*LABEL_MECHANISMS, *LABEL_RULES),
-        )
-
-    @override
-    def _mechanisms(self, settings: PosthocSettings) -> tuple[str, ...]:
+    def _mechanisms(
+        self, part: BaseEstimator, inputs: int, settings: PosthocSettings
+    ) -> tuple[str, ...]:
         if settings.mechanism != "auto":
             return (settings.mechanism,)
         # a rule withholds nothing, so it is no way to release with a test

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from reticent.systems.class_labels import FEW_ROWS, balanced_folds
 from reticent.systems.posthoc.calibration import CalibrationData, Candidate, Choice
@@ -21,9 +20,9 @@ _FINALISTS = 3
 _LEAST_OF_LABEL = 2  # so that every fit has all labels
 
 
-Fit = Callable[[Candidate, CalibrationData], tuple[Candidate, BaseEstimator] | None]
-"""Fits the function of a candidate on training rows, and returns it with its part, or None where
-its mechanism does not take as many values as it has then."""
+Refit = Callable[[Candidate, CalibrationData], Candidate | None]
+"""Fits the function of a candidate on training rows, or returns None where its mechanism does not
+take as many values as it has then."""
 
 Score = Callable[[Candidate, CalibrationData, Path], Choice]
 """Chooses among plans of one candidate on one path."""
@@ -43,9 +42,7 @@ def few(choice: Choice, data: CalibrationData) -> bool:
     )
 
 
-def cross_fitted(
-    choice: Choice, data: CalibrationData, fit: Fit, score: Score
-) -> tuple[Choice, BaseEstimator] | None:
+def cross_fitted(choice: Choice, data: CalibrationData, fit: Refit, score: Score) -> Choice | None:
     """Return the plan that scores best over all rows, with its function fitted on all of them.
 
     None where that has too many values for its mechanism. The plans that one split ranks first are
@@ -71,7 +68,7 @@ def cross_fitted(
             cut = CalibrationData(rows[~held], rows[held], labels[~held], labels[held])
             again = fit(candidate, cut)
             if again is not None:
-                right += score(again[0], cut, plan.path).plan.utility * int(held.sum())
+                right += score(again, cut, plan.path).plan.utility * int(held.sum())
         scored.append((candidate, replace(plan, utility=float(right / len(rows)))))
     scored.sort(key=lambda pair: -pair[1].utility)
     best, plan = scored[0]
@@ -79,11 +76,11 @@ def cross_fitted(
     whole = fit(best, everything)
     if whole is None:
         return None
-    found = score(whole[0], everything, plan.path)
+    found = score(whole, everything, plan.path)
     released = replace(found.plan, utility=plan.utility)
     others = choice.considered[len(scored) :]
     considered = (released, *(plan for _, plan in scored[1:]), *others)
-    return replace(found, plan=released, considered=considered), whole[1]
+    return replace(found, plan=released, considered=considered)
 
 
 def _folds(data: CalibrationData) -> int:

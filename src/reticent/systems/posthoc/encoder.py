@@ -103,6 +103,10 @@ class PosthocEncoder(ReleasesVectors, PosthocSystem):
 
     obfuscator: Any = "auto"
 
+    _part = "obfuscator"
+    _parts = OBFUSCATORS
+    _named_mechanisms = (*VECTOR_MECHANISMS, CODE)
+
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
         """Train, certify and calibrate on public or training data.
 
@@ -116,35 +120,21 @@ class PosthocEncoder(ReleasesVectors, PosthocSystem):
             UnsupportedNetwork, UnsupportedNorm: a network or norm that cannot be certified.
             CalibrationFailed: no plan meets the total.
         """
-        fitted = self._fit(X, y)
-        self.head_, self.obfuscator_ = fitted.head, fitted.released
+        choice = self._fit(X, y)
+        self.head_, self.obfuscator_ = choice.head, choice.candidate.part
         return self
 
     @override
-    def _settings(self) -> PosthocSettings:
-        return PosthocSettings.of(
-            self, parameter="obfuscator", names=OBFUSCATORS, mechanisms=(*VECTOR_MECHANISMS, CODE)
-        )
-
-    @override
-    def _mechanisms(self, settings: PosthocSettings) -> tuple[str, ...]:
-        if settings.mechanism != "auto":
-            return (settings.mechanism,)
-        return tuple(
-            mechanism
-            for mechanism in VECTOR_MECHANISMS
-            if mechanism != "gaussian" or settings.delta > 0
-        )
-
-    @override
-    def _mechanisms_of(
+    def _mechanisms(
         self, part: BaseEstimator, inputs: int, settings: PosthocSettings
     ) -> tuple[str, ...]:
         if isinstance(part, PublicNodes) or settings.mechanism == CODE:
             takes = isinstance(part, PublicNodes) and settings.mechanism in ("auto", CODE)
             return (CODE,) if takes else ()
-        if settings.mechanism != "auto" or not trains_for_release(part):
-            return self._mechanisms(settings)
+        if settings.mechanism != "auto":
+            return (settings.mechanism,)
+        if not trains_for_release(part):
+            return tuple(n for n in VECTOR_MECHANISMS if n != "gaussian" or settings.delta > 0)
         # One network is trained for each mechanism: for the K-norm noise that fits its constant,
         # and for Gaussian noise where delta is large enough for it to win.
         sorted_pairs = settings.input_norm is Norm.L2 or (

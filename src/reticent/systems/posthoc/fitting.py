@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,6 @@ from reticent.systems.posthoc.plans import (
     CODE,
     LABEL_RULES,
     Path,
-    PosthocSetting,
     Requirement,
     output_of,
     releases_labels,
@@ -38,7 +38,6 @@ from reticent.systems.posthoc.plans import (
 )
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import PosthocSettings
-from reticent.training.heads import Head
 from reticent.training.parts.contract import (
     fitted,
     needs_labels,
@@ -52,53 +51,6 @@ from reticent.training.parts.public_nodes import PublicNodes
 from reticent.training.progress import Report, progress
 
 Mechanisms = Callable[[BaseEstimator, int], tuple[str, ...]]
-Labels = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class FittedRelease:
-    """The result of ``fit_release``.
-
-    Attributes:
-        query: the fitted release.
-        embedder: the fitted part that makes embeddings.
-        released: the fitted part that calibration chose.
-        head: classifier of released vectors, None for labels or without labels.
-        considered: every plan that was scored, in the order of ``calibrate``.
-        classes: labels as the user wrote them, None without labels.
-        input_shape: shape of one input.
-    """
-
-    query: PrivateQuery
-    embedder: BaseEstimator
-    released: BaseEstimator
-    head: Head | None
-    considered: tuple[PosthocSetting, ...]
-    classes: npt.NDArray[Any] | None
-    input_shape: tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """Everything that is ready before the released function is trained.
-
-    Attributes:
-        embedder: the fitted part that makes embeddings.
-        embedding: map from inputs to embeddings.
-        domain: the public box that embeddings are clipped to.
-        data: clipped embeddings and labels, split for calibration.
-        classes: labels as the user wrote them, None without labels.
-        input_shape: shape of one input.
-        seed: seed of everything that is trained.
-    """
-
-    embedder: BaseEstimator
-    embedding: Embedding
-    domain: Box
-    data: CalibrationData
-    classes: npt.NDArray[Any] | None
-    input_shape: tuple[int, ...]
-    seed: int
 
 
 def fit_release(
@@ -108,8 +60,8 @@ def fit_release(
     *,
     mechanisms: Mechanisms,
     random_state: Any,
-) -> FittedRelease:
-    """Train, certify and calibrate.
+) -> tuple[PrivateQuery, Fit, Choice]:
+    """Train, certify and calibrate. Return the release, what it was fitted on, and its choice.
 
     Args:
         settings: checked settings.
@@ -124,275 +76,263 @@ def fit_release(
         CalibrationFailed: no plan meets the total.
     """
     with torch.random.fork_rng(devices=[]), progress(settings.calibration.verbose) as report:
-        prepared = prepare(
-            settings,
-            X,
-            y,
-            labels_needed=settings.parameter == "classifier",
-            random_state=random_state,
+        fit = Fit.prepared(settings, X, y, random_state=random_state, report=report)
+        candidates = [
+            candidate
+            for part, mechanism, network in fit.different(fit.trained(mechanisms))
+            for candidate in fit.candidates(part, mechanism, network)
+        ]
+        choice = fit.choice(candidates, settings.paths)
+        if isinstance(settings.released, Ladder) and few(choice, fit.data):
+            choice = (
+                cross_fitted(
+                    choice,
+                    fit.data,
+                    lambda candidate, data: replace(fit, data=data).again(candidate),
+                    lambda candidate, data, path: replace(fit, data=data).choice(
+                        [candidate], [path]
+                    ),
+                )
+                or choice
+            )
+        _ = choice.head  # trained here, where torch's generator is forked
+    chosen = choice.candidate
+    query = PrivateQuery(
+        fit.embedding,
+        chosen.network,
+        chosen.bound,
+        fit.requirement,
+        choice.plan,
+        chosen.rule,
+        chosen.means,
+    )
+    return query, fit, choice
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fit whose embedder and public box are settled.
+
+    Attributes:
+        settings: checked settings.
+        embedder: the fitted part that makes embeddings.
+        embedding: map from inputs to embeddings.
+        domain: the public box that embeddings are clipped to.
+        data: clipped embeddings and labels, split for calibration.
+        classes: labels as the user wrote them, None without labels.
+        input_shape: shape of one input.
+        seed: seed of everything that is trained.
+        report: receiver of the progress, called after every epoch.
+    """
+
+    settings: PosthocSettings
+    embedder: BaseEstimator
+    embedding: Embedding
+    domain: Box
+    data: CalibrationData
+    classes: npt.NDArray[Any] | None
+    input_shape: tuple[int, ...]
+    seed: int
+    report: Report
+
+    @classmethod
+    def prepared(
+        cls,
+        settings: PosthocSettings,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike | None,
+        *,
+        random_state: Any,
+        report: Report,
+    ) -> Self:
+        """Check the data, train the embedder, fix the public domain and split off calibration rows.
+
+        Raises:
+            InvalidInput: data that cannot be used. Nothing has been trained then.
+        """
+        inputs, shape = input_rows(X)
+        parts = (settings.released, settings.embedder)
+        wanted = settings.parameter == "classifier" or any(needs_labels(part) for part in parts)
+        classes, labels = (None, None) if y is None and not wanted else class_labels(y, len(inputs))
+        random = training_generator(random_state)
+        held_rows = settings.calibration.held_rows(len(inputs))
+        if len(inputs) - held_rows < 2:
+            raise InvalidInput(
+                f"X: n_samples={len(inputs)} is too few to train and calibrate on; expected at "
+                "least 4"
+            )
+        order = random.permutation(len(inputs))
+        train, held = order[held_rows:], order[:held_rows]
+        if labels is not None and len(np.unique(labels[train])) < 2:
+            raise InvalidInput(
+                "y: expected at least two classes in the training part, got one class; use more "
+                "rows"
+            )
+        seed = int(random.randint(2**31 - 1))
+        torch.manual_seed(seed)
+        embedder = fitted(
+            settings.embedder,
+            inputs[train].reshape(-1, *shape),
+            None if labels is None else labels[train],
+            seed=seed,
             report=report,
         )
-        requirement = settings.requirement(prepared.embedding, prepared.domain)
-        trained = _trained(settings, prepared, mechanisms, report)
-        pairs = [
-            (candidate, part)
-            for part, mechanism, network in _different(settings, prepared, trained)
-            for candidate in _candidates(
-                settings, prepared, part, mechanism, network, requirement, report
-            )
-        ]
-
-        def scored(
-            candidates: Sequence[Candidate], data: CalibrationData, paths: Sequence[Path]
-        ) -> Choice:
-            return calibrate(
-                candidates,
-                requirement,
-                data,
-                paths=paths,
-                head_config=settings.calibration.head(prepared.seed, rows=len(data.train)),
-                first_look=settings.calibration.head_epochs is None,
-                report=report,
-            )
-
-        def refitted(
-            candidate: Candidate, data: CalibrationData
-        ) -> tuple[Candidate, BaseEstimator] | None:
-            on = replace(prepared, data=data)
-            part, mechanism = part_of(candidate), candidate.mechanism
-            again = _fitted(settings, on, part, mechanism, report)
-            network = _network(settings, on, again, mechanism)
-            if not serves(mechanism, network.output_dimension, delta=settings.delta):
-                return None
-            made = _candidates(settings, on, again, mechanism, network, requirement, report)
-            return made[0], again
-
-        def part_of(candidate: Candidate) -> BaseEstimator:
-            return next(part for other, part in pairs if other is candidate)
-
-        choice = scored([candidate for candidate, _ in pairs], prepared.data, settings.paths)
-        part = part_of(choice.candidate)
-        if isinstance(settings.released, Ladder) and few(choice, prepared.data):
-            choice, part = cross_fitted(
-                choice,
-                prepared.data,
-                refitted,
-                lambda candidate, data, path: scored([candidate], data, [path]),
-            ) or (choice, part)
-        head = choice.head  # trained here, where torch's generator is forked
-    chosen = choice.candidate
-    return FittedRelease(
-        PrivateQuery(
-            prepared.embedding,
-            chosen.network,
-            chosen.bound,
-            requirement,
-            choice.plan,
-            chosen.rule,
-            chosen.means,
-        ),
-        prepared.embedder,
-        part,
-        head,
-        choice.considered,
-        prepared.classes,
-        prepared.input_shape,
-    )
-
-
-def prepare(
-    settings: PosthocSettings,
-    X: npt.ArrayLike,
-    y: npt.ArrayLike | None,
-    *,
-    labels_needed: bool,
-    random_state: Any,
-    report: Report,
-) -> Prepared:
-    """Check the data, train the embedder, fix the public domain and split off calibration rows.
-
-    Args:
-        settings: checked settings.
-        X, y, random_state: arguments of ``fit_release``.
-        labels_needed: whether labels are released, whatever the parts need.
-        report: receiver of the progress, called after every epoch.
-
-    Raises:
-        InvalidInput: data that cannot be used. Nothing has been trained then.
-    """
-    inputs, shape = input_rows(X)
-    parts = (settings.released, settings.embedder)
-    wanted = labels_needed or any(needs_labels(part) for part in parts)
-    classes, labels = (None, None) if y is None and not wanted else class_labels(y, len(inputs))
-    random = training_generator(random_state)
-    held_rows = settings.calibration.held_rows(len(inputs))
-    if len(inputs) - held_rows < 2:
-        raise InvalidInput(
-            f"X: n_samples={len(inputs)} is too few to train and calibrate on; expected at least 4"
-        )
-    order = random.permutation(len(inputs))
-    train, held = order[held_rows:], order[:held_rows]
-    if labels is not None and len(np.unique(labels[train])) < 2:
-        raise InvalidInput(
-            "y: expected at least two classes in the training part, got one class; use more rows"
-        )
-    seed = int(random.randint(2**31 - 1))
-    torch.manual_seed(seed)
-    embedder = fitted(
-        settings.embedder,
-        inputs[train].reshape(-1, *shape),
-        None if labels is None else labels[train],
-        seed=seed,
-        report=report,
-    )
-    embedding = embedding_of(embedder, inputs[train], shape, name=settings.embedder_name)
-    points = embedding.compute(np.clip(inputs, embedding.lower, embedding.upper))
-    if not np.isfinite(points).all():
-        raise InvalidInput(
-            "embedder: gives values that are not finite on X; check the module and the range of X"
-        )
-    # Of all rows, in the order that they came in: whatever is fitted on them next to one embedder
-    # has the same box, and so the same space.
-    domain = domain_of(points, margin=settings.radius or 0.0)
-    points = domain.clip(points)
-    data = CalibrationData(
-        points[train],
-        points[held],
-        None if labels is None else labels[train],
-        None if labels is None else labels[held],
-    )
-    return Prepared(embedder, embedding, domain, data, classes, shape, seed)
-
-
-def _trained(
-    settings: PosthocSettings, prepared: Prepared, mechanisms: Mechanisms, report: Report
-) -> list[tuple[BaseEstimator, str]]:
-    """Yield fitted parts, each with a mechanism to try it with."""
-    trained: list[tuple[BaseEstimator, str]] = []
-    for part in variants(settings.released):
-        if prepared.data.train_labels is None and needs_labels(part):
-            continue
-        tried = mechanisms(part, prepared.domain.dimension)
-        if trains_for_release(part):
-            own = [mechanism for mechanism in tried if mechanism not in LABEL_RULES]
-            trained += [
-                (_fitted(settings, prepared, part, mechanism, report), mechanism)
-                for mechanism in own
-            ]
-            rules = [mechanism for mechanism in tried if mechanism in LABEL_RULES]
-            if rules:  # their privacy takes nothing from the network, so one serves all of them
-                plain = _fitted(settings, prepared, part, rules[0], report)
-                trained += [(plain, mechanism) for mechanism in rules]
-        else:
-            once = _fitted(settings, prepared, part, tried[0], report) if tried else part
-            trained += [(once, mechanism) for mechanism in tried]
-    if not trained:
-        raise InvalidInput(
-            f"{settings.parameter}: all of its parts need labels, or none makes what mechanism="
-            f"{settings.mechanism!r} takes; expected y, or another part"
-        )
-    return trained
-
-
-def _fitted(
-    settings: PosthocSettings,
-    prepared: Prepared,
-    part: BaseEstimator,
-    mechanism: str,
-    report: Report,
-) -> BaseEstimator:
-    """Return a clone of a part, fitted for a mechanism where that makes a difference."""
-    return fitted(
-        part,
-        prepared.data.train,
-        prepared.data.train_labels,
-        seed=prepared.seed,
-        release=settings.release(mechanism, prepared.domain) if trains_for_release(part) else None,
-        report=report,
-    )
-
-
-def _different(
-    settings: PosthocSettings, prepared: Prepared, trained: list[tuple[BaseEstimator, str]]
-) -> list[tuple[BaseEstimator, str, Network]]:
-    """Return the fitted parts whose functions differ, and these.
-
-    A mechanism that nobody has asked for is left out where it does not take as many values.
-    """
-    kept: list[tuple[BaseEstimator, str, Network]] = []
-    for part, mechanism in trained:
-        network = _network(settings, prepared, part, mechanism)
-        again = any(known == mechanism and same_network(other, network) for _, known, other in kept)
-        asked = settings.mechanism != "auto" or releases_labels(mechanism)
-        if not again and (
-            asked or serves(mechanism, network.output_dimension, delta=settings.delta)
-        ):
-            kept.append((part, mechanism, network))
-    return kept
-
-
-def _candidates(
-    settings: PosthocSettings,
-    prepared: Prepared,
-    part: BaseEstimator,
-    mechanism: str,
-    network: Network,
-    requirement: Requirement,
-    report: Report,
-) -> list[Candidate]:
-    """Return what calibration scores: one candidate, or every rule that is worth scoring."""
-    bound = bound_of(
-        settings.calibration.certificate,
-        network,
-        domain=prepared.domain,
-        input_norm=settings.input_norm,
-        output=output_of(mechanism),
-    )
-    begun = getattr(part, "start", None)
-    further = "" if begun is None else f", start={type(begun).__name__}"
-    if isinstance(part, PublicDiscriminants):  # the ladder has two of one size
-        further = f", shrinkage={part.shrinkage:g}"
-    rung = f"{type(part).__name__}(outputs={network.output_dimension}{further})"
-    candidate = Candidate(network, mechanism, bound, rung=rung)
-    if mechanism == CODE:
-        assert isinstance(part, PublicNodes)
-        channel = FiniteChannel(
-            nodes=AnyTwo(network.output_dimension),
-            shares=whole_shares(part.table(requirement.epsilon), epsilon=requirement.epsilon),
-            epsilon=requirement.epsilon,
-            adjacency=requirement.adjacency,
-        )
-        return [replace(candidate, rule=channel, means=part.means(channel.matrix))]
-    if mechanism not in LABEL_RULES:
-        return [candidate]
-    assert prepared.data.train_labels is not None
-    rows = LatticeRows(prepared.data.train, prepared.data.train_labels, network)
-    rules = fitted_rules(
-        mechanism,
-        rows,
-        epsilon=requirement.epsilon,
-        adjacency=requirement.adjacency,
-        seed=prepared.seed,
-        report=report,
-    )
-    return [replace(candidate, rule=rule) for rule in rules]
-
-
-def _network(
-    settings: PosthocSettings, prepared: Prepared, part: BaseEstimator, mechanism: str
-) -> Network:
-    found, dimension = network_of(part, parameter=settings.parameter), prepared.domain.dimension
-    network = found if isinstance(found, Network) else from_torch(found, (dimension,))
-    if network.input_dimension != dimension:
-        raise InvalidInput(
-            f"{settings.parameter}: expected a network of {dimension} inputs, as the embedding "
-            f"has, got {network.input_dimension}"
-        )
-    if releases_labels(mechanism):
-        classes = 0 if prepared.classes is None else len(prepared.classes)
-        if network.output_dimension != classes:
+        embedding = embedding_of(embedder, inputs[train], shape, name=settings.embedder_name)
+        points = embedding.compute(np.clip(inputs, embedding.lower, embedding.upper))
+        if not np.isfinite(points).all():
             raise InvalidInput(
-                f"{settings.parameter}: expected one logit for each of {classes} labels of y, got "
+                "embedder: gives values that are not finite on X; check the module and the range "
+                "of X"
+            )
+        # Of all rows, in the order that they came in: whatever is fitted on them next to one
+        # embedder has the same box, and so the same space.
+        domain = domain_of(points, margin=settings.radius or 0.0)
+        points = domain.clip(points)
+        data = CalibrationData(
+            points[train],
+            points[held],
+            None if labels is None else labels[train],
+            None if labels is None else labels[held],
+        )
+        return cls(settings, embedder, embedding, domain, data, classes, shape, seed, report)
+
+    @cached_property
+    def requirement(self) -> Requirement:
+        """The total that one answer must cost."""
+        return self.settings.requirement(self.embedding, self.domain)
+
+    def trained(self, mechanisms: Mechanisms) -> list[tuple[BaseEstimator, str]]:
+        """Return fitted parts, each with a mechanism to try it with."""
+        trained: list[tuple[BaseEstimator, str]] = []
+        for part in variants(self.settings.released):
+            if self.data.train_labels is None and needs_labels(part):
+                continue
+            tried = mechanisms(part, self.domain.dimension)
+            if trains_for_release(part):
+                own = [mechanism for mechanism in tried if mechanism not in LABEL_RULES]
+                trained += [(self.part(part, mechanism), mechanism) for mechanism in own]
+                rules = [mechanism for mechanism in tried if mechanism in LABEL_RULES]
+                if rules:  # their privacy takes nothing from the network, so one serves all of them
+                    plain = self.part(part, rules[0])
+                    trained += [(plain, mechanism) for mechanism in rules]
+            else:
+                once = self.part(part, tried[0]) if tried else part
+                trained += [(once, mechanism) for mechanism in tried]
+        if not trained:
+            raise InvalidInput(
+                f"{self.settings.parameter}: all of its parts need labels, or none makes what "
+                f"mechanism={self.settings.mechanism!r} takes; expected y, or another part"
+            )
+        return trained
+
+    def part(self, part: BaseEstimator, mechanism: str) -> BaseEstimator:
+        """Return a clone of a part, fitted for a mechanism where that makes a difference."""
+        released = trains_for_release(part)
+        return fitted(
+            part,
+            self.data.train,
+            self.data.train_labels,
+            seed=self.seed,
+            release=self.settings.release(mechanism, self.domain) if released else None,
+            report=self.report,
+        )
+
+    def different(
+        self, trained: list[tuple[BaseEstimator, str]]
+    ) -> list[tuple[BaseEstimator, str, Network]]:
+        """Return the fitted parts whose functions differ, and these.
+
+        A mechanism that nobody has asked for is left out where it does not take as many values.
+        """
+        kept: list[tuple[BaseEstimator, str, Network]] = []
+        for part, mechanism in trained:
+            network = self.network(part, mechanism)
+            again = any(
+                known == mechanism and same_network(other, network) for _, known, other in kept
+            )
+            asked = self.settings.mechanism != "auto" or releases_labels(mechanism)
+            if not again and (asked or self._serves(mechanism, network)):
+                kept.append((part, mechanism, network))
+        return kept
+
+    def candidates(self, part: BaseEstimator, mechanism: str, network: Network) -> list[Candidate]:
+        """Return what calibration scores: one candidate, or every rule that is worth scoring."""
+        bound = bound_of(
+            self.settings.calibration.certificate,
+            network,
+            domain=self.domain,
+            input_norm=self.settings.input_norm,
+            output=output_of(mechanism),
+        )
+        begun = getattr(part, "start", None)
+        further = "" if begun is None else f", start={type(begun).__name__}"
+        if isinstance(part, PublicDiscriminants):  # the ladder has two of one size
+            further = f", shrinkage={part.shrinkage:g}"
+        rung = f"{type(part).__name__}(outputs={network.output_dimension}{further})"
+        candidate = Candidate(network, mechanism, bound, rung=rung, part=part)
+        epsilon, adjacency = self.requirement.epsilon, self.requirement.adjacency
+        if mechanism == CODE:
+            assert isinstance(part, PublicNodes)
+            channel = FiniteChannel(
+                nodes=AnyTwo(network.output_dimension),
+                shares=whole_shares(part.table(epsilon), epsilon=epsilon),
+                epsilon=epsilon,
+                adjacency=adjacency,
+            )
+            return [replace(candidate, rule=channel, means=part.means(channel.matrix))]
+        if mechanism not in LABEL_RULES:
+            return [candidate]
+        assert self.data.train_labels is not None
+        rules = fitted_rules(
+            mechanism,
+            LatticeRows(self.data.train, self.data.train_labels, network),
+            epsilon=epsilon,
+            adjacency=adjacency,
+            seed=self.seed,
+            report=self.report,
+        )
+        return [replace(candidate, rule=rule) for rule in rules]
+
+    def network(self, part: BaseEstimator, mechanism: str) -> Network:
+        """Return the network of a fitted part, which a mechanism can release."""
+        parameter, dimension = self.settings.parameter, self.domain.dimension
+        found = network_of(part, parameter=parameter)
+        network = found if isinstance(found, Network) else from_torch(found, (dimension,))
+        if network.input_dimension != dimension:
+            raise InvalidInput(
+                f"{parameter}: expected a network of {dimension} inputs, as the embedding has, got "
+                f"{network.input_dimension}"
+            )
+        classes = 0 if self.classes is None else len(self.classes)
+        if releases_labels(mechanism) and network.output_dimension != classes:
+            raise InvalidInput(
+                f"{parameter}: expected one logit for each of {classes} labels of y, got "
                 f"{network.output_dimension} outputs"
             )
-    return network
+        return network
+
+    def choice(self, candidates: Sequence[Candidate], paths: Sequence[Path]) -> Choice:
+        """Return the candidate and plan of the highest expected utility."""
+        calibration = self.settings.calibration
+        return calibrate(
+            candidates,
+            self.requirement,
+            self.data,
+            paths=paths,
+            head_config=calibration.head(self.seed, rows=len(self.data.train)),
+            first_look=calibration.head_epochs is None,
+            report=self.report,
+        )
+
+    def again(self, candidate: Candidate) -> Candidate | None:
+        """Return a candidate whose function is fitted on these rows, or None where its mechanism
+        does not take as many values as it has then.
+        """
+        part = self.part(candidate.part, candidate.mechanism)
+        network = self.network(part, candidate.mechanism)
+        if not self._serves(candidate.mechanism, network):
+            return None
+        return self.candidates(part, candidate.mechanism, network)[0]
+
+    def _serves(self, mechanism: str, network: Network) -> bool:
+        return serves(mechanism, network.output_dimension, delta=self.settings.delta)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,7 @@ from reticent.training.parts.embedders import Named
 if TYPE_CHECKING:
     from torch import nn
 
-    from reticent.systems.posthoc.fitting import FittedRelease
+    from reticent.systems.posthoc.calibration import Choice
 
 _EXAMPLES = {
     "embedder": "BetaVAE()",
@@ -177,39 +177,42 @@ class PosthocSystem(ReleasingSystem):
         settings["feature_names"] = kept_names(self)
         return Bundle(type(self).__name__, settings, arrays, self.card().to_markdown())
 
-    @abstractmethod
-    def _settings(self) -> PosthocSettings:
-        """Return the constructor's arguments, checked, and parts resolved."""
+    _part: ClassVar[str]
+    """The argument that makes the released function."""
+
+    _parts: ClassVar[Mapping[str, Any]]
+    """Parts that can be named there."""
+
+    _named_mechanisms: ClassVar[tuple[str, ...]]
+    """Mechanisms that can be named."""
 
     @abstractmethod
-    def _mechanisms(self, settings: PosthocSettings) -> tuple[str, ...]:
-        """The mechanisms that are tried."""
-
-    def _mechanisms_of(
+    def _mechanisms(
         self, part: BaseEstimator, inputs: int, settings: PosthocSettings
     ) -> tuple[str, ...]:
-        """Return the mechanisms that are tried with ``part``, for embeddings of ``inputs``
+        """Return the mechanisms that "auto" tries with ``part``, for embeddings of ``inputs``
         values.
         """
-        return self._mechanisms(settings)
 
-    def _fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None) -> FittedRelease:
-        """Fit everything, and become it."""
+    def _fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None) -> Choice:
+        """Fit everything, and become it. Return the choice of calibration."""
         require("torch", extra="networks")  # only a fit needs it
         from reticent.systems.posthoc.fitting import fit_release
 
-        settings = self._settings()
+        settings = PosthocSettings.of(
+            self, parameter=self._part, names=self._parts, mechanisms=self._named_mechanisms
+        )
         rows, names = named_rows(X)
-        fitted = fit_release(
+        query, fit, choice = fit_release(
             settings,
             rows,
             y,
-            mechanisms=lambda part, inputs: self._mechanisms_of(part, inputs, settings),
+            mechanisms=lambda part, inputs: self._mechanisms(part, inputs, settings),
             random_state=self.random_state,
         )
-        self.embedder_, self.considered_ = fitted.embedder, fitted.considered
-        self._become(fitted.query, fitted.input_shape, fitted.classes, names)
-        return fitted
+        self.embedder_, self.considered_ = fit.embedder, choice.considered
+        self._become(query, fit.input_shape, fit.classes, names)
+        return choice
 
     def _become(
         self,

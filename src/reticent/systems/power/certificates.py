@@ -7,7 +7,6 @@ be isotone.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,19 +19,6 @@ from reticent.networks.sorting import is_pair_sort
 _ROUNDOFF = 2.0**-53
 _UNDERFLOW = 2.0**-1000
 _LARGEST_EXPONENT = 300
-
-
-@dataclass(frozen=True)
-class EncoderBound:
-    """A proved Lipschitz constant, l2 to l2, over the public box.
-
-    Attributes:
-        kind: kind of its proof: "sorting", or "none" (where no constant is needed).
-        constant: P, at least 0.
-    """
-
-    kind: str
-    constant: float
 
 
 def spectral_bound(matrix: npt.ArrayLike) -> float:
@@ -87,8 +73,8 @@ def _rounded_up(mantissa: float, exponent: int) -> float:
     return value if exact else math.nextafter(value, math.inf)
 
 
-def sorting_bound(network: Network) -> EncoderBound:
-    """Return the constant of affine layers and pair sorts over the whole space.
+def sorting_bound(network: Network) -> float:
+    """Return the constant P, l2 to l2, of affine layers and pair sorts over the whole space.
 
     It is the product of the layers' spectral norms.
 
@@ -117,4 +103,4 @@ def sorting_bound(network: Network) -> EncoderBound:
             "encoder: its Lipschitz constant is 0 or beyond 2^-300 to 2^300; expected rescaled "
             "weights"
         )
-    return EncoderBound("sorting", _rounded_up(constant * (1.0 + 2.0**-40), exponent))
+    return _rounded_up(constant * (1.0 + 2.0**-40), exponent)

@@ -21,7 +21,7 @@ from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.systems.class_labels import class_labels
 from reticent.systems.embedding import IdentityEmbedding, domain_of
 from reticent.systems.input_rows import input_rows
-from reticent.systems.power.code_card import code_card
+from reticent.systems.power.cards import code_card
 from reticent.systems.power.code_fitting import (
     LEAST_ROWS,
     NODES,
@@ -41,10 +41,9 @@ from reticent.tables.frames import (
     named_rows,
     names_of,
     ordered_rows,
-    plain_rows,
     stored_names,
 )
-from reticent.tables.schema import TabularSchema, as_table
+from reticent.tables.schema import TabularSchema
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -160,8 +159,7 @@ class CodeEncoder(RowEncoder):
             weights=self.weights,
             crowd=self.crowd,
         )
-        kept = self.schema.column_names if isinstance(self.schema, TabularSchema) else names
-        self._become(query, None if names is None else kept)
+        self._become(query, names)
         return self
 
     def public(self, X: npt.ArrayLike, y: Any = None) -> tuple[PublicRows, Any]:
@@ -182,13 +180,8 @@ class CodeEncoder(RowEncoder):
         else:
             if self.embedder is not None:
                 raise InvalidParameter("embedder: expected None for rows of a schema")
-            names = names_of(X)
-            table = (
-                self.schema.rows(X, name="X")
-                if isinstance(self.schema, TabularSchema)
-                else as_table(plain_rows(X), name="X")
-            )
-            inputs = SchemaRows(self._schema(table, names))
+            schema, table, names = self._read(X)
+            inputs = SchemaRows(schema)
             coded = inputs.encode(table)
         if len(coded) < LEAST_ROWS:
             raise InvalidInput(

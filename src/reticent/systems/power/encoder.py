@@ -20,8 +20,7 @@ from reticent.core.seeds import training_generator
 from reticent.core.settings import a_part, learned, with_settings
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
 from reticent.systems.class_labels import class_labels, restored_labels
-from reticent.systems.power.cards import power_card
-from reticent.systems.power.code_card import code_card
+from reticent.systems.power.cards import code_card, power_card
 from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.protected_query import ProtectedQuery
@@ -40,11 +39,9 @@ from reticent.systems.power.settings import RowFit, VectorTraining
 from reticent.systems.scores import SCORINGS
 from reticent.tables.frames import (
     kept_names,
-    names_of,
-    plain_rows,
     stored_names,
 )
-from reticent.tables.schema import TabularSchema, as_table
+from reticent.tables.schema import TabularSchema
 from reticent.training.progress import progress
 
 
@@ -151,13 +148,7 @@ class PowerEncoder(RowEncoder):
 
         one_of(self.mechanism, ("auto", *MECHANISMS), name="mechanism")
         training = a_part(self.training, VectorTraining, name="training")
-        names = names_of(X)
-        if isinstance(self.schema, TabularSchema):
-            table = self.schema.rows(X, name="X")
-            names = None if names is None else np.array(self.schema.column_names, dtype=object)
-        else:
-            table = as_table(plain_rows(X), name="X")
-        schema = self._schema(table, names)
+        schema, table, names = self._read(X)
         plan = self._required(schema)
         rows = schema.encode(table)
         classes, labels = class_labels(y, len(rows))

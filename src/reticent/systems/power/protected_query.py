@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from typing_extensions import override
@@ -21,7 +21,6 @@ from reticent.mechanisms import KNormMechanism
 from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
-from reticent.systems.power.certificates import EncoderBound
 from reticent.systems.power.protection import UNIT
 from reticent.systems.power.query import Answers, ClearQuery, PowerSetting, dense
 from reticent.tables.schema import TabularSchema
@@ -51,6 +50,8 @@ class ProtectedQuery(ClearQuery):
     model: Network
     plan: PowerSetting
 
+    certificate: ClassVar[str] = "integers"
+
     def __post_init__(self) -> None:
         if (
             self.plan.mechanism != "clear-noise"
@@ -61,9 +62,9 @@ class ProtectedQuery(ClearQuery):
 
     @property
     @override
-    def bound(self) -> EncoderBound:
+    def constant(self) -> float:
         """Return how far answers of neighbours are apart in radii, rounding included."""
-        return EncoderBound("integers", self.protection.largest_step / UNIT)
+        return self.protection.largest_step / UNIT
 
     @property
     def values(self) -> int:
@@ -74,7 +75,7 @@ class ProtectedQuery(ClearQuery):
     def mechanism(self) -> KNormMechanism:
         """The mechanism that answers."""
         return KNormMechanism(
-            sensitivity=self.bound.constant,
+            sensitivity=self.constant,
             epsilon=self.plan.epsilon,
             dimension=self.values,
             adjacency=self.adjacency,

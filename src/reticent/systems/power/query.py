@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
 from reticent.release.bundle import rebuilding
-from reticent.systems.power.certificates import EncoderBound, sorting_bound
+from reticent.systems.power.certificates import sorting_bound
 from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.scores import SCORINGS, Scores
 from reticent.tables.schema import TabularSchema
@@ -187,6 +187,9 @@ class RowQuery(ABC):
     schema: TabularSchema
     plan: PowerSetting
 
+    certificate: ClassVar[str] = "none"
+    """The kind of proof that the constant has."""
+
     @property
     @abstractmethod
     def mechanism(self) -> Mechanism:
@@ -237,16 +240,11 @@ class RowQuery(ABC):
         return neighbours_within(self.plan.radius, self.schema)
 
     @property
-    def bound(self) -> EncoderBound:
-        """The bound: no constant is needed, since any two nodes of a channel are told apart by at
-        most e^epsilon.
+    def constant(self) -> float:
+        """The proved Lipschitz constant, 0 where none is needed, since any two nodes of a channel
+        are told apart by at most e^epsilon.
         """
-        return EncoderBound("none", 0.0)
-
-    @property
-    def certificate(self) -> str:
-        """The kind of ``bound``."""
-        return self.bound.kind
+        return 0.0
 
     def encode(self, table: npt.NDArray[Any]) -> CodedRows:
         """Return checked rows of a table, ready to be answered.
@@ -358,9 +356,11 @@ class PowerQuery(RowQuery):
     network: Network
     plan: PowerSetting
 
+    certificate: ClassVar[str] = "sorting"
+
     @cached_property
     @override
-    def bound(self) -> EncoderBound:
+    def constant(self) -> float:
         """The proved constant of the encoder."""
         return sorting_bound(self.network)
 
@@ -373,7 +373,7 @@ class PowerQuery(RowQuery):
         assert not isinstance(plan.radius, AttributeRadii)  # the plan refuses it
         distance = self.schema.diameter * (1.0 + 2.0**-40) if plan.radius is None else plan.radius
         shared: dict[str, Any] = {
-            "sensitivity": self.bound.constant * distance,
+            "sensitivity": self.constant * distance,
             "epsilon": plan.epsilon,
             "dimension": self.network.output_dimension,
             "adjacency": self.adjacency,

@@ -12,7 +12,7 @@ from reticent.core.arrays import Array
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.systems.releasing_system import ReleasesVectors
-from reticent.tables.frames import Names, keep_names, names_of, rows_as_fitted
+from reticent.tables.frames import Names, keep_names, names_of, plain_rows, rows_as_fitted
 from reticent.tables.schema import TabularSchema, as_table
 
 
@@ -50,16 +50,22 @@ class RowEncoder(ReleasesVectors):
         keep_names(self, names)
         self._identity = self.bundle().identity
 
-    def _schema(self, table: npt.NDArray[Any], names: Names | None) -> TabularSchema:
+    def _read(self, X: Any) -> tuple[TabularSchema, npt.NDArray[Any], Names | None]:
+        """Return the schema, rows of a table to fit on, and names of their columns."""
+        names = names_of(X)
         if isinstance(self.schema, TabularSchema):
-            return self.schema
+            columns = np.array(self.schema.column_names, dtype=object)
+            rows = self.schema.rows(X, name="X")
+            return self.schema, rows, None if names is None else columns
+        table = as_table(plain_rows(X), name="X")
         if not (isinstance(self.schema, (tuple, list)) and len(self.schema) == 2):
             raise InvalidParameter(
                 "schema: expected a TabularSchema or a pair (lower, upper), got "
                 f"{type(self.schema).__name__}"
             )
         lower, upper = self.schema
-        return TabularSchema.numbers(table.shape[1], lower, upper, names=names)
+        schema = TabularSchema.numbers(table.shape[1], lower, upper, names=names)
+        return schema, table, names
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -5,6 +5,7 @@ extra.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,9 @@ import numpy.typing as npt
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
 from reticent.core.arrays import Array
-from reticent.core.checks import as_array
+from reticent.core.checks import as_array, finite_array
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.extras import require
-from reticent.systems.power.channel_server import ChannelServer
 
 if TYPE_CHECKING:
     from reticent.training.heads import Head
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Labels = npt.NDArray[np.int64]
 
 _LEAVES = (10, 100, 1000)  # least rows in a forest's leaf
+_STEPS = 2000  # of the channel's shares of bins
+_CONVERGED = 1e-10
 
 SERVERS = ("network", "forest", "boosted", "xgboost", "channel")
 """``boosted`` is scikit-learn's histogram gradient boosting with XGBoost's default shape;
@@ -68,11 +70,8 @@ class Server:
         values, known = _rows(released)
         places = np.zeros(len(values), dtype=np.int64)
         if known.any():
-            places[known] = (
-                (self._probabilities(values[known]) / self.shares).argmax(axis=1)
-                if balanced
-                else self.model.predict(values[known])
-            )
+            found = self._probabilities(values[known])
+            places[known] = (found / self.shares if balanced else found).argmax(axis=1)
         labels = self.classes[places]
         if not known.all():
             kind = labels.dtype.kind
@@ -157,8 +156,10 @@ def train_server(
     if known.sum() < 2:
         raise InvalidInput("released: expected at least two released rows")
     classes, places, counts = np.unique(targets[known], return_inverse=True, return_counts=True)
-    model = _model(name, seed) if channel is None else ChannelServer(channel)
-    model.fit(values[known], places)
+    if channel is not None:
+        model: Any = ChannelServer.fitted(channel, values[known], places)
+    else:
+        model = _TRAINED[name](values[known], places, seed)
     return Server(name, model, classes, np.asarray(counts / counts.sum()))
 
 
@@ -167,24 +168,11 @@ def _rows(released: npt.ArrayLike) -> tuple[Array, npt.NDArray[np.bool_]]:
     return values, np.asarray(np.isfinite(values).all(axis=1))
 
 
+@dataclass(frozen=True, eq=False)
 class _Network:
-    """The project's own head, under scikit-learn's two verbs."""
+    """The project's own head, under scikit-learn's verb."""
 
     head: Head
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-
-    def fit(self, released: Array, labels: Labels) -> None:
-        torch = require("torch", extra="networks", instead="use server='boosted'")
-        from reticent.training.heads import HeadConfig, train_head
-
-        config = HeadConfig(hidden=(64, 64), epochs=15, seed=self.seed)
-        with torch.random.fork_rng(devices=[]):
-            self.head = train_head(released, labels, config, noise=None)
-
-    def predict(self, released: Array) -> Labels:
-        return self.head.predict(released)
 
     def predict_proba(self, released: Array) -> Array:
         torch = require("torch", extra="networks")
@@ -194,86 +182,42 @@ class _Network:
         return np.asarray(torch.softmax(logits.double(), dim=1).numpy())
 
 
-class _Forest:
-    """A random forest whose leaves are as large as the noise asks for: the size with the best
-    out-of-bag accuracy.
+def _network(released: Array, labels: Labels, seed: int) -> _Network:
+    torch = require("torch", extra="networks", instead="use server='boosted'")
+    from reticent.training.heads import HeadConfig, train_head
+
+    config = HeadConfig(hidden=(64, 64), epochs=15, seed=seed)
+    with torch.random.fork_rng(devices=[]):
+        return _Network(train_head(released, labels, config, noise=None))
+
+
+def _forest(released: Array, labels: Labels, seed: int) -> RandomForestClassifier:
+    """Return a random forest whose leaves are as large as the noise asks for: the size with the
+    best out-of-bag accuracy.
     """
-
-    model: RandomForestClassifier
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-
-    def fit(self, released: Array, labels: Labels) -> None:
-        sizes = [size for size in _LEAVES if size == _LEAVES[0] or 10 * size <= len(released)]
-        forests = [self._grown(released, labels, size) for size in sizes]
-        self.model = max(forests, key=lambda forest: float(forest.oob_score_))
-
-    def predict(self, released: Array) -> Labels:
-        return np.asarray(self.model.predict(released))
-
-    def predict_proba(self, released: Array) -> Array:
-        return np.asarray(self.model.predict_proba(released))
-
-    def _grown(self, released: Array, labels: Labels, size: int) -> RandomForestClassifier:
-        forest = RandomForestClassifier(
+    forests = [
+        RandomForestClassifier(
             100,
             min_samples_leaf=size,
             max_features="sqrt",
             max_samples=0.5,
             oob_score=True,
-            random_state=self.seed,
+            random_state=seed,
         )
-        with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", message="Some inputs do not have OOB scores"
-            )  # a few rows in tiny tables
-            forest.fit(released, labels)
-        return forest
-
-
-class _XGBoost:
-    """XGBoost with its own defaults, stopped when a tenth of the rows that it does not learn
-    from stops to gain.
-    """
-
-    def __init__(self, seed: int) -> None:
-        xgboost = require("xgboost", extra="xgboost", instead="use server='boosted'")
-        self.seed = seed
-        self.model = xgboost.XGBClassifier(
-            random_state=seed, tree_method="hist", early_stopping_rounds=5
+        for size in _LEAVES
+        if size == _LEAVES[0] or 10 * size <= len(released)
+    ]
+    with warnings.catch_warnings():
+        # a few rows in tiny tables
+        warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
+        return max(
+            (forest.fit(released, labels) for forest in forests),
+            key=lambda forest: float(forest.oob_score_),
         )
 
-    def fit(self, released: Array, labels: Labels) -> None:
-        order = np.random.default_rng(self.seed).permutation(len(released))
-        held = order[: max(1, len(order) // 10)]
-        learnt = np.setdiff1d(order, held)
-        if len(np.unique(labels[learnt])) < len(
-            np.unique(labels)
-        ):  # a class of one row: nothing can be held out
-            held = learnt = order
-        self.model.fit(
-            released[learnt],
-            labels[learnt],
-            eval_set=[(released[held], labels[held])],
-            verbose=False,
-        )
 
-    def predict(self, released: Array) -> Labels:
-        return np.asarray(self.model.predict(released), dtype=np.int64)
-
-    def predict_proba(self, released: Array) -> Array:
-        return np.asarray(self.model.predict_proba(released))
-
-
-def _model(name: str, seed: int) -> Any:
-    if name == "network":
-        return _Network(seed)
-    if name == "forest":
-        return _Forest(seed)
-    if name == "xgboost":
-        return _XGBoost(seed)
-    return HistGradientBoostingClassifier(
+def _boosted(released: Array, labels: Labels, seed: int) -> HistGradientBoostingClassifier:
+    model = HistGradientBoostingClassifier(
         learning_rate=0.3,
         max_depth=6,
         max_leaf_nodes=64,
@@ -282,3 +226,112 @@ def _model(name: str, seed: int) -> Any:
         n_iter_no_change=5,
         random_state=seed,
     )
+    return model.fit(released, labels)
+
+
+def _xgboost(released: Array, labels: Labels, seed: int) -> Any:
+    """Return XGBoost with its own defaults, stopped when a tenth of the rows that it does not learn
+    from stops to gain.
+    """
+    xgboost = require("xgboost", extra="xgboost", instead="use server='boosted'")
+    order = np.random.default_rng(seed).permutation(len(released))
+    held = order[: max(1, len(order) // 10)]
+    learnt = np.setdiff1d(order, held)
+    if len(np.unique(labels[learnt])) < len(np.unique(labels)):
+        held = learnt = order  # a class of one row: nothing can be held out
+    model = xgboost.XGBClassifier(random_state=seed, tree_method="hist", early_stopping_rounds=5)
+    return model.fit(
+        released[learnt], labels[learnt], eval_set=[(released[held], labels[held])], verbose=False
+    )
+
+
+_TRAINED: dict[str, Callable[[Array, Labels, int], Any]] = {
+    "network": _network,
+    "forest": _forest,
+    "boosted": _boosted,
+    "xgboost": _xgboost,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelServer:
+    """Probabilities of labels given outputs, by maximum likelihood under the known channel.
+
+    For each label the shares of bins are estimated from the outputs of the rows that have it
+    (expectation-maximisation). Outputs have then the probabilities that the channel gives them for
+    those shares, which no noise can push beyond what the channel allows. With the shares of labels
+    they give each label's probability.
+
+    Attributes:
+        posterior: probabilities of labels given each output, shape (outputs, labels).
+
+    References:
+        - Dempster, Laird and Rubin (1977), "Maximum likelihood from incomplete data via the EM
+          algorithm", doi:10.1111/j.2517-6161.1977.tb01600.x.
+
+    See Also:
+        reticent.systems.train_server: makes it.
+    """
+
+    posterior: Array
+
+    @classmethod
+    def fitted(cls, channel: npt.ArrayLike, released: Array, labels: Labels) -> ChannelServer:
+        """Return what is learnt from one-hot outputs, shape (n, outputs), and labels from 0 without
+        gaps.
+
+        Args:
+            channel: shape (bins, outputs), probabilities of outputs given the bin.
+            released, labels: outputs and labels of rows.
+        """
+        matrix = finite_array(channel, name="channel", ndim=2)
+        if (
+            min(matrix.shape) < 2
+            or (matrix <= 0).any()
+            or not np.allclose(matrix.sum(axis=1), 1.0, rtol=0.0, atol=1e-6)
+        ):
+            raise InvalidInput(
+                "channel: expected probabilities above 0 of shape (bins, outputs) whose rows sum "
+                f"to 1, such as PowerEncoder.channel_, got shape={matrix.shape}"
+            )
+        counts = np.zeros((int(labels.max()) + 1, matrix.shape[1]))
+        np.add.at(counts, (labels, _outputs(released, matrix.shape[1])), 1.0)
+        together = np.array([row.sum() * (bin_shares(row, matrix) @ matrix) for row in counts])
+        return cls(np.asarray((together / together.sum(axis=0)).T))
+
+    def predict_proba(self, released: Array) -> Array:
+        """Return the probability of each label, shape (n, labels)."""
+        return np.asarray(self.posterior[_outputs(released, len(self.posterior))])
+
+
+def _outputs(released: Array, outputs: int) -> Labels:
+    if released.shape[1:] != (outputs,) or not (
+        np.isin(released, (0.0, 1.0)).all() and (released.sum(axis=1) == 1.0).all()
+    ):
+        raise InvalidInput(
+            f"released: expected one-hot rows of {outputs} outputs, as the channel has, got "
+            f"shape={released.shape}"
+        )
+    return np.asarray(released.argmax(axis=1), dtype=np.int64)
+
+
+def bin_shares(counts: Array, channel: Array) -> Array:
+    """Return shares of bins that make counted outputs likeliest, shape (bins,).
+
+    Args:
+        counts: shape (outputs,), at least one of them above 0.
+        channel: shape (bins, outputs), above 0.
+
+    Example:
+        >>> bin_shares(np.array([70.0, 30.0]), np.array([[0.8, 0.2], [0.3, 0.7]])).round(3).tolist()
+        [0.8, 0.2]
+    """
+    observed = counts / counts.sum()
+    shares = np.full(len(channel), 1.0 / len(channel))
+    for _ in range(_STEPS):
+        ratio = channel @ (observed / (shares @ channel))
+        shares = shares * ratio
+        # At the maximum no ratio is above 1; the largest bounds what likelihood is left to gain.
+        if np.log(ratio.max()) < _CONVERGED:
+            break
+    return np.asarray(shares / shares.sum())

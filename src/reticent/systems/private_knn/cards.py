@@ -36,13 +36,14 @@ def knn_card(plan: KnnNoise, circumstances: KnnCircumstances) -> GuaranteeCard:
         plan.guarantee,
         circumstances,
         title="Labels of public queries from private records",
-        present="was there at all, label included: over all answers of the plan together",
+        there="there at all",
+        over="over all answers of the plan together",
         costs=" A withheld answer costs as much as its screening.",
         from_whom="Anyone who sees all labels and which queries were withheld",
         assumptions=say.phrases(
-            say.PUBLIC_QUERIES.of(also="so are all rows that a student learns from"),
+            say.PUBLIC_QUERIES.format(also="so are all rows that a student learns from"),
             "the range of the features was public before the records were seen",
-            say.SETTINGS.of(settings="the settings (neighbours, sampling, threshold, noise)"),
+            say.SETTINGS.format(settings="the settings (neighbours, sampling, threshold, noise)"),
             "one fitted object answers, in the process that fitted it; forked children and copies "
             "have no queries left, unless one ledger counts them all together, and what the object "
             "holds in memory is not copied behind its back",
@@ -73,11 +74,13 @@ def individual_card(plan: IndividualNoise, circumstances: KnnCircumstances) -> G
         plan.guarantee,
         circumstances,
         title="Labels of public queries from private records with a budget each",
-        present="was ever there, label included: over all answers together, however many there "
-        "are and however records come and go",
+        there="ever there",
+        over="over all answers together, however many there are and however records come and go",
         from_whom="Anyone who sees all labels",
         assumptions=say.phrases(
-            say.PUBLIC_QUERIES.of(also="so is when records of others are inserted and forgotten"),
+            say.PUBLIC_QUERIES.format(
+                also="so is when records of others are inserted and forgotten"
+            ),
             "the public rows, the range of the features and the settings (radius, votes, looks) "
             "were chosen without the private records",
             "one fitted object answers, in the process that fitted it: what records have spent is "
@@ -103,7 +106,8 @@ def _card(
     circumstances: KnnCircumstances,
     *,
     title: str,
-    present: str,
+    there: str,
+    over: str,
     from_whom: str,
     assumptions: tuple[str, ...],
     details: tuple[tuple[str, str], ...],
@@ -112,16 +116,19 @@ def _card(
     not_protected: tuple[str, ...] = (),
 ) -> GuaranteeCard:
     features, origin = circumstances.features, circumstances.origin.value
-    whose = say.whose_records(circumstances.by_person)
+    change = say.presence(by_person=circumstances.by_person, there=there)
+    naming = say.naming_words(guarantee, two="both", per="")
     return say.records_card(
         guarantee,
         by_person=circumstances.by_person,
         classes_given=circumstances.classes_given,
         title=title,
-        protected=f"Whether {whose} {present}, {say.odds(guarantee, per='')}.{costs}",
+        protected=f"{change}: {over}, {say.odds(guarantee, per='')}. {naming}{costs}",
         from_whom=f"{from_whom}, with any other knowledge and any computing power; so also anyone "
         "who sees a model that was trained on them.",
-        assumptions=say.phrases(*assumptions, say.FEATURES.of(features=features, origin=origin)),
+        assumptions=say.phrases(
+            *assumptions, say.FEATURES.format(features=features, origin=origin)
+        ),
         not_protected=("the queries themselves", *not_protected),
         details=(
             *details,

@@ -60,13 +60,10 @@ def _card(
     from_whom: str,
     details: tuple[tuple[str, str], ...],
 ) -> GuaranteeCard:
-    whose = say.whose_records(system.by_person_, one="any one record")
-    change = (
-        f"Whether {whose} are these or any others"
-        if isinstance(guarantee.adjacency, Replace)
-        else f"Whether {whose} were there at all, labels included"
-    )
-    protected = f"{change}: {say.odds(guarantee, per='')}."
+    replaced = isinstance(guarantee.adjacency, Replace)
+    change = say.presence(by_person=system.by_person_, replaced=replaced)
+    naming = say.naming_words(guarantee, two="both", per="")
+    protected = f"{change}: {say.odds(guarantee, per='')}. {naming}"
     if seeded:
         title = f"{title} ({_SEEDED})"
         protected = (
@@ -86,10 +83,10 @@ def _card(
             "the public rows, their labels and the range of the features are public: none of them "
             "is, or was computed from, a protected record",
             targets and "the range of the targets is public: it was not taken from the records",
-            say.SETTINGS.of(settings="all settings"),
+            say.SETTINGS.format(settings="all settings"),
             f"there are at most {system.most_records_:,} records, in every data set that is "
             "compared",
-            say.FEATURES.of(
+            say.FEATURES.format(
                 features=row_map,
                 origin="made without the private records, and gives a record the same features "
                 "whichever others there are",

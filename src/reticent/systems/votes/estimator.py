@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,18 @@ from reticent.training.public_features import features_of
 from reticent.training.public_space import PublicSpace, RowMap, range_of
 
 COUNTINGS = ("add-remove", "replace")
+
+
+class Given(NamedTuple):
+    """The arguments of ``fit``: private records with labels, public rows, and whose records are
+    whose.
+    """
+
+    X: Any
+    y: Any = None
+    public_X: Any = None  # noqa: N815  (as fit has it)
+    public_y: Any = None
+    persons: Sequence[Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,19 +96,13 @@ class VoteEstimator(BaseEstimator):
         """Keep what is public of labels."""
         self._columns = columns
 
-    def _prepare(
-        self,
-        X: npt.ArrayLike | Shards,
-        y: npt.ArrayLike | None,
-        public_X: npt.ArrayLike | None,
-        public_y: npt.ArrayLike | None,
-        persons: Sequence[Any] | None,
-    ) -> tuple[Voters | ShardedVoters, PublicRows | None]:
+    def _prepare(self, given: Given) -> tuple[Voters | ShardedVoters, PublicRows | None]:
         """Return records and public rows as points. Refuse what does not fit, before any charge.
 
         Raises:
             InvalidInput, InvalidParameter, UnknownName: nothing was kept, spent or drawn.
         """
+        X, y, public_X, public_y, persons = given
         one_of(self.counting, COUNTINGS, name="counting")
         features = self._shaping.only(*self._shapes, of=self)
         shards = X if isinstance(X, Shards) else None

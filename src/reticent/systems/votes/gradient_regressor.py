@@ -10,9 +10,9 @@ from reticent.core.checks import real
 from reticent.core.errors import InvalidParameter
 from reticent.core.settings import with_settings
 from reticent.mechanisms import SumSession
-from reticent.systems.votes.descent import RESIDUAL, Descent, scores_of
+from reticent.systems.votes.descent import Descent
 from reticent.systems.votes.estimator import PublicRows
-from reticent.systems.votes.linear_model import inverse_moments
+from reticent.systems.votes.linear_model import RESIDUAL, inverse_moments, scores_of
 from reticent.systems.votes.outputs import TARGET_STEPS, Output
 from reticent.systems.votes.released_regressor import ReleasedRegressor
 from reticent.systems.votes.voters import ShardedVoters, Voters

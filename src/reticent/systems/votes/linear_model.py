@@ -1,16 +1,28 @@
-"""``LinearModel``: released models whose scores are linear in a record's direction."""
+"""``LinearModel``: released models whose scores are linear in a record's direction, by noisy
+gradients.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from typing_extensions import override
 
 from reticent.core.arrays import Array
-from reticent.core.checks import finite_array
-from reticent.core.errors import InvalidParameter
+from reticent.core.checks import count, finite_array
+from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.settings import learned, with_settings
+from reticent.grids.whole_numbers import exact_product
+from reticent.mechanisms import SumBlock, SumSession
+from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.outputs import Output
 from reticent.systems.votes.released_model import ReleasedModel
+from reticent.systems.votes.sums import outer_sum
 from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.training.public_space import (
     INTERCEPT,
@@ -19,21 +31,157 @@ from reticent.training.public_space import (
     directions_of,
 )
 
+RESIDUAL = 2.0**13
+"""Grid steps in a residual of the length that counts in full."""
+
+Mover = Callable[[int, Array, list[Array], float, Any], Array]
+"""From the step, its weights, released sums, the number of records and what counts, new weights."""
+
+_WEIGHT_STEPS = 2.0**20
+_LONGEST_WEIGHTS = 2.0**16
+_MOST_RECORDS = 2**53
 _LENGTH_OF_ROWS = 1.0  # the constant column beside points that keep their length, root mean square
 
 
+COUNT_SHARE = 0.01
+"""Of the squared precision of a sum: a count needs few digits."""
+
+COUNT_STEPS = 2.0**20
+"""Grid steps in one record."""
+
+_LEAST = 2.0
+
+
+class NoisyCount:
+    """The mean of the noisy counts so far.
+
+    It is never below two standard deviations of itself, nor below 1: a count that is lost in its
+    noise would make arbitrarily large steps.
+
+    Args:
+        sigma: standard deviation of one noisy count, in grid steps.
+
+    Attributes:
+        records: the mean.
+
+    Example:
+        >>> count = NoisyCount(sigma=10 * COUNT_STEPS)
+        >>> count.add([[100 * COUNT_STEPS]])
+        >>> count.records
+        100.0
+    """
+
+    def __init__(self, sigma: float) -> None:
+        self._sigma = sigma / COUNT_STEPS
+        self._total, self._seen = 0.0, 0
+        self.records = max(1.0, _LEAST * self._sigma)
+
+    def add(self, noisy: Sequence[npt.ArrayLike]) -> None:
+        """Take in one noisy count, in grid steps: a list of one array of shape (1,)."""
+        self._total += float(np.asarray(noisy[0], dtype=np.float64)[0]) / COUNT_STEPS
+        self._seen += 1
+        least = max(1.0, _LEAST * self._sigma / self._seen**0.5)
+        self.records = max(least, self._total / self._seen)
+
+
+@with_settings
 class LinearModel(ReleasedModel):
     """Scores are weights times directions: points with a constant column, of a length of at most 1.
+
+    Every step releases, for every column of labels, the sum over records of a residual times the
+    direction, and beside these what is counted. What becomes of released sums is post-processing.
 
     Attributes:
         weights_: shape (dimension + 1, width).
     """
 
-    weights_: Array
+    records: int | None = None
+
+    weights_: Array = learned()
 
     @override
     def check_settings(self) -> None:
-        """Refuse nothing: the part ``features`` was checked when it was made."""
+        if self.records is not None and count(self.records, name="records") > _MOST_RECORDS:
+            raise InvalidParameter(f"records: expected at most {_MOST_RECORDS}")
+
+    @override
+    def blocks(self) -> tuple[tuple[SumBlock, ...], int]:
+        counts, bound = self._count_blocks(), LENGTH * RESIDUAL
+        share = (1.0 - sum(block.share for block in counts)) / len(self._columns.outputs)
+        gradients = tuple(
+            SumBlock(self._rows * (part.stop - part.start), bound, share) for part in self._parts
+        )
+        return (*gradients, *counts), self._steps()
+
+    @override
+    def learn(
+        self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
+    ) -> None:
+        blocks, parts = Directions(voters, self), self._parts
+        counter, move = self._counter(session), self._mover(session)
+        # With counting="replace" the number of units is the same for neighbours. It may be 0.
+        records = float(self.records if self.records is not None else max(1, voters.units))
+        weights = np.zeros((self._rows, parts[-1].stop))
+        for step in range(1, session.mechanism.sums + 1):
+            totals = [np.zeros_like(weights[:, part]) for part in parts]
+            counts = [np.zeros(block.width) for block in session.mechanism.blocks[len(parts) :]]
+            for voting, directions in blocks:
+                residuals = self._all_residuals(voting, directions, weights)
+                for total, own in zip(totals, residuals, strict=True):
+                    total += outer_sum(voting, directions, own, lengths=(LENGTH, RESIDUAL))
+                for total, counted in zip(counts, self._counts(voting), strict=False):
+                    total += counted
+            noisy = session.release([*totals, *counts])
+            if counter is not None:
+                counter.add(noisy[len(parts) :])
+                records = counter.records
+            sums = [each / (LENGTH * RESIDUAL) for each in noisy[: len(parts)]]
+            weights = move(step, weights, sums, records, counter)
+        self.weights_ = weights
+
+    @abstractmethod
+    def _steps(self) -> int:
+        """Return how many sums are released, from public numbers."""
+
+    @abstractmethod
+    def _all_residuals(self, voting: Voters, directions: Array, weights: Array) -> list[Array]:
+        """Return residuals of some records for every column of labels, shape (n, columns of its
+        weights): whole numbers of an l2 norm of at most ``RESIDUAL``, each row from that record and
+        released numbers alone, to the last bit.
+        """
+
+    @abstractmethod
+    def _mover(self, session: SumSession) -> Mover:
+        """Return what makes new weights of released sums, in units of the longest residual."""
+
+    def _free(self, output: Output) -> int:
+        """Return the number of columns of weights of one column of labels."""
+        return output.width
+
+    @property
+    def _parts(self) -> tuple[slice, ...]:
+        """The places of each label column's weights."""
+        ends = np.cumsum([0, *(self._free(output) for output in self._columns.outputs)]).tolist()
+        return tuple(slice(start, end) for start, end in pairwise(ends))
+
+    @property
+    def _rows(self) -> int:
+        """The length of a direction."""
+        return int(self.space_.dimension) + 1
+
+    def _count_blocks(self) -> tuple[SumBlock, ...]:
+        """Return what is counted beside gradients: records, where nobody states their number."""
+        if self.records is not None or self.counting == "replace":
+            return ()
+        return (SumBlock(1, COUNT_STEPS, COUNT_SHARE),)
+
+    def _counter(self, session: SumSession) -> Any:
+        """Return what takes in noisy counts, or None where there are none."""
+        return NoisyCount(session.sigmas[-1]) if self._count_blocks() else None
+
+    def _counts(self, voting: Voters) -> list[Array]:
+        """Return what the blocks of counts get of some records, in ``COUNT_STEPS``."""
+        return [np.array([COUNT_STEPS * voting.units])]
 
     def _directions(self, points: Array) -> Array:
         """Return directions, shape (n, dimension + 1), each from its own point alone.
@@ -56,9 +204,10 @@ class LinearModel(ReleasedModel):
 
     @override
     def restore(self, arrays: dict[str, Array]) -> None:
-        self.weights_ = finite_array(
-            arrays["weights"], name="weights", ndim=2, columns=self._columns.width
-        )
+        weights = finite_array(arrays["weights"], name="weights", ndim=2)
+        if weights.shape != (self._rows, self._parts[-1].stop):
+            raise InvalidInput("weights: expected a column for each label")
+        self.weights_ = weights
 
 
 class Directions:
@@ -85,6 +234,29 @@ class Directions:
     def _all(self) -> Iterator[tuple[Voters, Array]]:
         for part in self._voters.blocks():
             yield part, self._model._directions(part.points)
+
+
+def scores_of(directions: Array, weights: Array) -> Array:
+    """Return directions of length 1 times weights, shape (n, columns).
+
+    Each row is from its own direction alone, to the last bit.
+
+    Args:
+        directions: shape (n, m), whole numbers, of an l2 norm of at most ``LENGTH``.
+        weights: shape (m, columns), from ``cut_weights``.
+    """
+    whole = np.rint(weights * _WEIGHT_STEPS)
+    longest = (_LONGEST_WEIGHTS + 1.0) * _WEIGHT_STEPS
+    return exact_product(directions, whole, bound=LENGTH * longest) / (LENGTH * _WEIGHT_STEPS)
+
+
+def cut_weights(weights: Array) -> Array:
+    """Return weights of which no column is longer than 2^16, so that logits are exact.
+
+    They are released numbers, hence public.
+    """
+    lengths = np.linalg.norm(weights, axis=0)
+    return np.asarray(weights * np.minimum(1.0, _LONGEST_WEIGHTS / np.maximum(lengths, 1.0)))
 
 
 def inverse_moments(directions: Array | None, width: int, *, ridge: float) -> Array:

@@ -10,7 +10,8 @@ from reticent.core.checks import positive
 from reticent.core.errors import InvalidParameter
 from reticent.core.settings import with_settings
 from reticent.grids.whole_numbers import clipped, softmax
-from reticent.systems.votes.descent import RESIDUAL, Descent, scores_of
+from reticent.systems.votes.descent import Descent
+from reticent.systems.votes.linear_model import RESIDUAL, scores_of
 from reticent.systems.votes.outputs import Output
 from reticent.systems.votes.released_classifier import ReleasedClassifier
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
 from reticent.core.arrays import Array, Integers
 from reticent.core.errors import InvalidParameter
 from reticent.core.settings import a_part, learned, with_settings
 from reticent.neighbours.records import key_bytes
-from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.estimator import Given, PublicRows
 from reticent.systems.votes.outputs import Columns
 from reticent.systems.votes.query_votes import QueryVotes
 from reticent.systems.votes.responses import MarginResponse, Response
@@ -120,19 +118,12 @@ class PateClassifier(QueryVotes):
         return RowsAsTheyAre(width), public_features
 
     @override
-    def _prepare(
-        self,
-        X: Any,
-        y: npt.ArrayLike | None,
-        public_X: npt.ArrayLike | None,
-        public_y: npt.ArrayLike | None,
-        persons: Sequence[Any] | None,
-    ) -> tuple[Voters | ShardedVoters, PublicRows | None]:
-        voters, public = super()._prepare(X, y, public_X, public_y, persons)
+    def _prepare(self, given: Given) -> tuple[Voters | ShardedVoters, PublicRows | None]:
+        voters, public = super()._prepare(given)
         self._owners = None
-        if persons is not None:
+        if given.persons is not None:
             # In the order of ``voters_of``, which brings records of a person together.
-            names = [key_bytes(person) for person in persons]
+            names = [key_bytes(person) for person in given.persons]
             numbers: dict[bytes, int] = {}
             order = np.argsort([numbers.setdefault(n, len(numbers)) for n in names], kind="stable")
             self._owners = [names[place] for place in order]

@@ -13,9 +13,8 @@ from reticent.core.errors import InvalidInput
 from reticent.core.settings import learned, with_settings
 from reticent.grids.whole_numbers import clipped, logarithm, softmax
 from reticent.mechanisms import SumBlock, SumSession
-from reticent.systems.votes.descent import RESIDUAL
 from reticent.systems.votes.estimator import PublicRows
-from reticent.systems.votes.noisy_counts import COUNT_SHARE, COUNT_STEPS
+from reticent.systems.votes.linear_model import COUNT_SHARE, COUNT_STEPS, RESIDUAL
 from reticent.systems.votes.outputs import Output
 from reticent.systems.votes.released_classifier import ReleasedClassifier
 from reticent.systems.votes.started_model import StartedModel, all_scores
@@ -188,7 +187,7 @@ class PublicStartClassifier(StartedModel, ReleasedClassifier):
 
     @override
     def scores(self, points: Array) -> Array:
-        linear, found = self._linear(points), self._offsets(points)
+        linear, found = super().scores(points), self._offsets(points)
         for part, own in zip(self._parts, self.space_.parts, strict=True):
             found[:, own] += all_scores(linear[:, part], own.stop - own.start)
         return found

@@ -9,8 +9,8 @@ from reticent.core.arrays import Array, Arrays, Integers
 from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput
 from reticent.core.settings import learned, with_settings
-from reticent.systems.votes.descent import RESIDUAL
 from reticent.systems.votes.estimator import PublicRows
+from reticent.systems.votes.linear_model import RESIDUAL
 from reticent.systems.votes.outputs import TARGET_STEPS, Output
 from reticent.systems.votes.released_regressor import ReleasedRegressor
 from reticent.systems.votes.started_model import StartedModel
@@ -123,7 +123,7 @@ class PublicStartRegressor(StartedModel, ReleasedRegressor):
 
     @override
     def scores(self, points: Array) -> Array:
-        return np.asarray(self._offsets(points) + self._linear(points) * self.cuts_)
+        return np.asarray(self._offsets(points) + super().scores(points) * self.cuts_)
 
     @override
     def arrays(self) -> Arrays:

@@ -27,7 +27,7 @@ from reticent.systems.features import numbers_of
 from reticent.systems.record_labels import Classes, record_labels
 from reticent.systems.releasing_system import class_names
 from reticent.systems.votes.cards import query_votes_card
-from reticent.systems.votes.estimator import PublicRows, VoteEstimator
+from reticent.systems.votes.estimator import Given, PublicRows, VoteEstimator
 from reticent.systems.votes.outputs import ClassOutput, Columns
 from reticent.systems.votes.responses import Response, response_of
 from reticent.systems.votes.sums import VOTE, centred_length, most_records, one_hot
@@ -95,7 +95,7 @@ class QueryVotes(ClassifierMixin, PredictsByRelease, VoteEstimator):
         count(self.answers, name="answers")
         self.check_settings()
         fresh = copy(self)  # a fit that is refused leaves an earlier one, and its card, whole
-        voters, public = fresh._prepare(X, y, public_X, public_y, persons)
+        voters, public = fresh._prepare(Given(X, y, public_X, public_y, persons))
         fresh._data_use = use_of(
             numbers_of(fresh, X), data_set=self.data_set, estimator=self, booked=False
         )

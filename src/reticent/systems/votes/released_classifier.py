@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
+from sklearn.svm import LinearSVC
 from typing_extensions import override
 
 from reticent.core.arrays import Array, Integers
@@ -21,8 +23,10 @@ from reticent.systems.record_labels import OBSERVED, Classes, is_observed
 from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.outputs import ClassOutput, Columns, class_columns, is_several
 from reticent.systems.votes.released_model import ReleasedModel
-from reticent.systems.votes.surest_labels import SurestLabels, surest_labels
-from reticent.training.public_space import share_of
+from reticent.training.public_space import INTERCEPT, LENGTH, directions_of, share_of
+
+_FEWEST = 2  # public rows that teach a student
+_TEMPERATURES = 2.0 ** np.arange(-3, 7)
 
 
 @with_settings
@@ -258,3 +262,59 @@ def class_outputs(columns: Columns) -> list[ClassOutput]:
     found = [output for output in columns.outputs if isinstance(output, ClassOutput)]
     assert len(found) == len(columns.outputs)
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class SurestLabels:
+    """The student that ``surest_labels`` makes.
+
+    Attributes:
+        weights: shape (m + 1, classes), weights of directions of length 1.
+    """
+
+    weights: Array
+
+    def scores(self, points: Array) -> Array:
+        """Return logarithms of probabilities up to a constant, shape (n, classes)."""
+        return np.asarray(directions_of(points, intercept=INTERCEPT) / LENGTH @ self.weights)
+
+
+def surest_labels(points: Array, scores: Array, *, share: float) -> SurestLabels | None:
+    """Return the student of the ``share`` of public rows that the model is surest of.
+
+    It sees public rows and what a released model says of them, nothing else: post-processing.
+
+    Args:
+        points: shape (n, m), public rows in the public space.
+        scores: shape (n, classes), the model's, logarithms of probabilities up to a constant.
+        share: share of the rows, in (0, 1].
+
+    Returns:
+        The student, or None where the surest labels are all alike, or fewer than two.
+    """
+    ranked = np.sort(scores, axis=1)
+    surest = np.argsort(ranked[:, -2] - ranked[:, -1], kind="stable")
+    surest = surest[: max(_FEWEST, round(share * len(points)))]
+    labels = scores.argmax(axis=1)
+    found = np.unique(labels[surest])
+    if len(found) < 2:
+        return None
+    directions = directions_of(points, intercept=INTERCEPT) / LENGTH
+    machine = LinearSVC(C=1.0, fit_intercept=False, dual=True, random_state=0, max_iter=5000)
+    machine.fit(directions[surest], labels[surest])
+    columns = np.vstack([-machine.coef_, machine.coef_]) if len(found) == 2 else machine.coef_
+    weights = np.zeros((directions.shape[1], scores.shape[1]))
+    margins = directions @ columns.T
+    # A label that no sure row has is never given: it stays below all others.
+    weights[:, found] = columns.T
+    absent = np.setdiff1d(np.arange(scores.shape[1]), found)
+    if len(absent):
+        weights[-1, absent] = (margins.min() - 1.0) / directions[:, -1].min()
+    margins = directions @ weights
+    losses = [_log_loss(margins * scale, labels) for scale in _TEMPERATURES]
+    return SurestLabels(weights * _TEMPERATURES[int(np.argmin(losses))])
+
+
+def _log_loss(scores: Array, labels: npt.NDArray[np.int64]) -> float:
+    spread = np.logaddexp.reduce(scores, axis=1)
+    return float((spread - scores[np.arange(len(labels)), labels]).mean())

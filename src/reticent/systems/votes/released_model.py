@@ -26,7 +26,7 @@ from reticent.release.paying import Price, paid, receipt_of
 from reticent.systems.features import numbers_of
 from reticent.systems.votes.bundles import common_settings, restore_common
 from reticent.systems.votes.cards import released_model_card
-from reticent.systems.votes.estimator import PublicRows, VoteEstimator
+from reticent.systems.votes.estimator import Given, PublicRows, VoteEstimator
 from reticent.systems.votes.outputs import Columns
 from reticent.systems.votes.sums import most_records
 from reticent.systems.votes.voters import ShardedVoters, Voters
@@ -98,7 +98,8 @@ class ReleasedModel(VoteEstimator):
             BudgetExceeded, IncompatibleGuarantees, LedgerUnavailable: the errors of
                 ``Ledger.reserve``.
         """
-        return self._fit(X, y, public_X, public_y, persons, SecureSampler(), 1.0, ledger, scope)
+        given = Given(X, y, public_X, public_y, persons)
+        return self._fit(given, SecureSampler(), 1.0, ledger, scope)
 
     def simulate_fit(
         self,
@@ -123,7 +124,8 @@ class ReleasedModel(VoteEstimator):
                 here.
         """
         sampler = SeededSampler(count(seed, name="seed", minimum=0))
-        return self._fit(X, y, public_X, public_y, persons, sampler, noise_scale, None, None)
+        given = Given(X, y, public_X, public_y, persons)
+        return self._fit(given, sampler, noise_scale, None, None)
 
     def simulate_fits(
         self,
@@ -153,7 +155,7 @@ class ReleasedModel(VoteEstimator):
         for seed in seeds:
             count(seed, name="seed", minimum=0)
         fresh = copy(self)
-        voters, public = fresh._ready(X, y, public_X, public_y, None)
+        voters, public = fresh._ready(Given(X, y, public_X, public_y))
         for epsilon, delta in totals:
             for seed in seeds:
                 one = copy(fresh)  # shallow: what was prepared is read, and never written
@@ -171,8 +173,7 @@ class ReleasedModel(VoteEstimator):
             X, y, given: arguments of ``fit``, without books.
         """
         fresh = copy(self)
-        public_X, public_y = given.get("public_X"), given.get("public_y")
-        voters, public = fresh._ready(X, y, public_X, public_y, given.get("persons"))
+        voters, public = fresh._ready(Given(X, y, **given))
         sampler = SecureSampler()
         receipt = receipt_of(fresh._price(), sampler, None)
         while True:
@@ -234,11 +235,7 @@ class ReleasedModel(VoteEstimator):
 
     def _fit(
         self,
-        X: npt.ArrayLike | Shards,
-        y: npt.ArrayLike | None,
-        public_X: npt.ArrayLike | None,
-        public_y: npt.ArrayLike | None,
-        persons: Sequence[Any] | None,
+        given: Given,
         sampler: Sampler,
         noise_scale: float,
         ledger: Ledger | None,
@@ -248,11 +245,11 @@ class ReleasedModel(VoteEstimator):
         positive(self.epsilon, name="epsilon")
         probability(self.delta, name="delta", allow_zero=False)
         fresh = copy(self)  # a fit that is refused leaves an earlier one, and its card, whole
-        voters, public = fresh._ready(X, y, public_X, public_y, persons)
+        voters, public = fresh._ready(given)
         use = None
         if fresh.blocks()[1]:
             booked, name = ledger is not None, self.data_set
-            rows = numbers_of(fresh, X)
+            rows = numbers_of(fresh, given.X)
             use = use_of(
                 rows, data_set=name, estimator=self, booked=booked, simulated=sampler.seeded
             )
@@ -265,20 +262,13 @@ class ReleasedModel(VoteEstimator):
             self.__dict__ = fresh.__dict__
         return self
 
-    def _ready(
-        self,
-        X: npt.ArrayLike | Shards,
-        y: npt.ArrayLike | None,
-        public_X: npt.ArrayLike | None,
-        public_y: npt.ArrayLike | None,
-        persons: Sequence[Any] | None,
-    ) -> tuple[Voters | ShardedVoters, PublicRows | None]:
+    def _ready(self, given: Given) -> tuple[Voters | ShardedVoters, PublicRows | None]:
         """Return records and public rows as points, and settle what public rows decide.
 
         Refuse what does not fit, before any charge.
         """
         self.check_settings()
-        voters, public = self._prepare(X, y, public_X, public_y, persons)
+        voters, public = self._prepare(given)
         self.prepare(public)
         self.most_records_ = most_records(voters, *(block.bound for block in self.blocks()[0]))
         return voters, public

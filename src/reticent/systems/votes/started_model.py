@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
 
-from reticent.core.arrays import Array, Arrays, Integers
-from reticent.core.checks import count, one_of
-from reticent.core.errors import InvalidInput, InvalidParameter
+from reticent.core.arrays import Array, Integers
+from reticent.core.checks import one_of
+from reticent.core.errors import InvalidInput
 from reticent.core.settings import learned, with_settings
-from reticent.mechanisms import SumBlock, SumSession
+from reticent.mechanisms import SumSession
 from reticent.mechanisms.gaussian import analytic_sigma
 from reticent.systems.public_reference import start_details
-from reticent.systems.votes.descent import RESIDUAL, cut_weights, scores_of
 from reticent.systems.votes.estimator import PublicRows
-from reticent.systems.votes.linear_model import Directions, LinearModel
-from reticent.systems.votes.noisy_counts import COUNT_SHARE, COUNT_STEPS, NoisyCount
+from reticent.systems.votes.linear_model import (
+    RESIDUAL,
+    LinearModel,
+    Mover,
+    cut_weights,
+    scores_of,
+)
 from reticent.systems.votes.outputs import Columns, Output
-from reticent.systems.votes.sums import outer_sum
 from reticent.systems.votes.voters import ShardedVoters, Voters
 from reticent.training.public_space import LENGTH, RowMap
 from reticent.training.public_start import KINDS, OFFSET_STEPS, PublicColumn, PublicStart
@@ -34,7 +36,6 @@ _FURTHER = 2.0  # rows of which nothing is known, beside the public ones
 _SURE = 4.0  # deviations of the noise, beyond which a gradient tells curvature
 _VARIANCES = np.exp(np.linspace(np.log(1e-2), np.log(1e5), 40))
 _SPREAD, _UNCHANGED = 1.0, 0.3
-_MOST_RECORDS = 2**53
 
 
 @with_settings
@@ -47,7 +48,6 @@ class StartedModel(LinearModel):
 
     pool: Sequence[Any] | None = None
     rows: str = "table"
-    records: int | None = None
 
     space_: Any = learned()
     held_out_: Array = learned()
@@ -60,8 +60,6 @@ class StartedModel(LinearModel):
     def check_settings(self) -> None:
         super().check_settings()
         one_of(self.rows, tuple(KINDS), name="rows")
-        if self.records is not None and count(self.records, name="records") > _MOST_RECORDS:
-            raise InvalidParameter(f"records: expected at most {_MOST_RECORDS}")
 
     @override
     def _space(
@@ -94,14 +92,8 @@ class StartedModel(LinearModel):
         """Return what public models are made of, for one column of labels."""
 
     @abstractmethod
-    def _free(self, output: Output) -> int:
-        """Return the number of columns of weights of one column of labels."""
-
-    @abstractmethod
     def _residuals(self, at: int, offsets: Array, linear: Array, codes: Integers) -> Array:
-        """Return residuals of one column of labels, in steps of 1 / ``RESIDUAL``: shape (n, free),
-        whole numbers of an l2 norm of at most ``RESIDUAL``, each row from that record and released
-        numbers alone, to the last bit.
+        """Return residuals of one column of labels, as ``_all_residuals`` does of all.
 
         Args:
             at: place of the column of labels.
@@ -132,10 +124,9 @@ class StartedModel(LinearModel):
         return False
 
     @property
-    def _parts(self) -> tuple[slice, ...]:
-        """The places of each label column's weights."""
-        ends = np.cumsum([0, *(self._free(output) for output in self._columns.outputs)]).tolist()
-        return tuple(slice(start, end) for start, end in pairwise(ends))
+    @override
+    def _rows(self) -> int:
+        return int(self.space_.space.dimension) + 1
 
     @override
     def _directions(self, points: Array) -> Array:
@@ -150,21 +141,6 @@ class StartedModel(LinearModel):
         self._unit = self._directions(public.points) / LENGTH
 
     @override
-    def blocks(self) -> tuple[tuple[SumBlock, ...], int]:
-        counts = self._count_blocks()
-        share = (1.0 - sum(block.share for block in counts)) / len(self._columns.outputs)
-        gradients = tuple(
-            SumBlock(self._unit.shape[1] * self._free(output), LENGTH * RESIDUAL, share)
-            for output in self._columns.outputs
-        )
-        return (*gradients, *counts), self._steps()
-
-    def _count_blocks(self) -> tuple[SumBlock, ...]:
-        """Return what is counted beside gradients: records, where nobody states their number."""
-        if self.records is not None or self.counting == "replace":
-            return ()
-        return (SumBlock(1, COUNT_STEPS, COUNT_SHARE),)
-
     def _steps(self) -> int:
         """Return T, from public numbers: one step where noise is all that more would show, and many
         where there is next to none. All T cost what one does, so more only linearise better.
@@ -173,7 +149,7 @@ class StartedModel(LinearModel):
             return _STEPS
         moved = 2.0 if self.counting == "replace" else 1.0
         sigma = moved * analytic_sigma(sensitivity=1.0, epsilon=self.epsilon, delta=self.delta)
-        start = np.zeros((self._unit.shape[1], self._parts[-1].stop))
+        start = np.zeros((self._rows, self._parts[-1].stop))
         bends = [
             np.trace(self._curvature(at, start, float(self.records))[0]) / len(start)
             for at in range(len(self._parts))
@@ -185,72 +161,53 @@ class StartedModel(LinearModel):
     def learn(
         self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
     ) -> None:
-        blocks, parts = Directions(voters, self), self._parts
-        counter = self._counter(session)
-        # With counting="replace" the number of units is the same for neighbours. It may be 0.
-        records = float(self.records if self.records is not None else max(1, voters.units))
-        size, unit = self._unit.shape[1], LENGTH * RESIDUAL
-        weights = np.zeros((size, parts[-1].stop))
-        shift = np.zeros_like(weights)
+        super().learn(voters, public, session)
+        del self._unit
+
+    @override
+    def _all_residuals(self, voting: Voters, directions: Array, weights: Array) -> list[Array]:
+        offsets = self._offsets(voting.points)
+        linear = scores_of(directions, weights)
+        labels = self._columns.each(voting.codes)
+        return [
+            self._residuals(at, offsets[:, self.space_.parts[at]], linear[:, part], codes)
+            for at, (part, (_, codes)) in enumerate(zip(self._parts, labels, strict=True))
+        ]
+
+    @override
+    def _mover(self, session: SumSession) -> Mover:
+        parts, size = self._parts, self._rows
+        shift = np.zeros((size, parts[-1].stop))
         curvature = np.zeros((len(parts), size, size))
         scale = np.zeros(parts[-1].stop)
-        for step in range(1, session.mechanism.sums + 1):
-            totals = [np.zeros((size, part.stop - part.start)) for part in parts]
-            counts = [np.zeros(block.width) for block in session.mechanism.blocks[len(parts) :]]
-            for voting, directions in blocks:
-                self._add_gradients(totals, voting, directions, weights)
-                for total, counted in zip(counts, self._counts(voting), strict=False):
-                    total += counted
-            noisy = session.release([*totals, *counts])
-            if counter is not None:
-                counter.add(noisy[len(parts) :])
-                records = counter.records
-            for at, (part, sums) in enumerate(zip(parts, noisy, strict=False)):
-                gradient, noise = sums / unit, (session.sigmas[at] / unit) ** 2
+        noises = [(session.sigmas[at] / (LENGTH * RESIDUAL)) ** 2 for at in range(len(parts))]
+
+        def move(
+            step: int, weights: Array, sums: list[Array], records: float, counter: Any
+        ) -> Array:
+            for at, (part, gradient) in enumerate(zip(parts, sums, strict=True)):
                 bent, each = self._curvature(at, weights, records)
                 bent += curvature_told(
-                    gradient, noise, max(1.0, records * self._sampling(at)), bent
+                    gradient, noises[at], max(1.0, records * self._sampling(at)), bent
                 )
                 shift[:, part] += gradient + bent @ (weights[:, part] * each)
                 curvature[at] += bent
                 scale[part] += each
             if counter is not None and step == 1:
-                shift += self._recentred(counter, records)
+                shift[:] += self._recentred(counter, records)
             found = np.empty_like(weights)
             for at, part in enumerate(parts):
-                noise = (session.sigmas[at] / unit) ** 2 / step
                 found[:, part] = moved(
                     shift[:, part] / step,
                     curvature[at] / step,
                     scale[part] / step,
-                    noise,
+                    noises[at] / step,
                     middle=self._middle,
                     sampling=self._sampling(at),
                 )
-            weights = cut_weights(found)
-        self.weights_ = weights
-        del self._unit
+            return cut_weights(found)
 
-    def _add_gradients(
-        self, totals: list[Array], voting: Voters, directions: Array, weights: Array
-    ) -> None:
-        offsets = self._offsets(voting.points)
-        linear = scores_of(directions, weights)
-        labels = self._columns.each(voting.codes)
-        for at, (total, (_, codes)) in enumerate(zip(totals, labels, strict=True)):
-            own = offsets[:, self.space_.parts[at]]
-            residuals = self._residuals(at, own, linear[:, self._parts[at]], codes)
-            total += outer_sum(voting, directions, residuals, lengths=(LENGTH, RESIDUAL))
-
-    def _counter(self, session: SumSession) -> Any:
-        """Return what takes in noisy counts, or None where there are none."""
-        if not self._count_blocks():
-            return None
-        return NoisyCount(session.sigmas[-1])
-
-    def _counts(self, voting: Voters) -> list[Array]:
-        """Return what the blocks of counts get of some records, in ``COUNT_STEPS``."""
-        return [np.array([COUNT_STEPS * voting.units])]
+        return move
 
     def _recentred(self, counter: Any, records: float) -> Array | float:
         """Return how the first gradient moves with what was counted beside it."""
@@ -272,17 +229,6 @@ class StartedModel(LinearModel):
         found, mean = steadied(unit * np.sqrt(bends.mean(axis=1))[:, None]), float(bends.mean())
         more = _FURTHER * (float(even.mean()) - mean) / (len(unit) + _FURTHER)
         return records * (1.0 + more / max(mean, 1e-300)) * found, bends.mean(axis=0) / mean
-
-    def _linear(self, points: Array) -> Array:
-        return np.asarray(self._directions(points) / LENGTH @ self.weights_)
-
-    @override
-    def restore(self, arrays: Arrays) -> None:
-        weights = np.asarray(arrays["weights"], dtype=np.float64)
-        shape = (self.space_.space.dimension + 1, self._parts[-1].stop)
-        if weights.shape != shape or not np.isfinite(weights).all():
-            raise InvalidInput("weights: expected a finite column for each label")
-        self.weights_ = weights
 
     @override
     def _card_details(self) -> tuple[tuple[str, str], ...]:
