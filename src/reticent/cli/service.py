@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -143,7 +143,7 @@ def create(
             bundles=bundle or (),
             subjects=subject or (),
             role=role,
-            lasts=None if days is None else timedelta(days=days).total_seconds(),
+            lasts=None if days is None else 86400.0 * days,
         )
     if as_json:
         typer.echo(json.dumps({"key": secret, **asdict(made)}, indent=2))
