@@ -68,7 +68,9 @@ def test_a_lease_charges_once_and_is_spent_without_the_database(
     assert spent(ledger) == 50
     (account,) = ledger.report().accounts
     assert (account.answers, account.reservations, account.commits) == (50, 1, 1)
-    receipts = [receipt_for(part, event.guarantee) for part in parts]
+    receipts = [
+        receipt_for(one, event.guarantee, size) for one, size in zip(parts, (1, 3, 46), strict=True)
+    ]
     found = ledger.verify(receipts=receipts)
     assert found.problems == ()
 

@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from reticent.core.errors import CorruptLedger, LedgerUnavailable
 from reticent.ledger import Ledger
 from reticent.ledger.schema import SQLITE_TRIGGERS
 from reticent.ledger.store import Store
+from tests.ledger.conftest import receipt_for
 
 EventMaker = Callable[..., PrivacyEvent]
 
@@ -328,3 +330,18 @@ def test_a_head_that_no_ledger_writes_gives_no_answer(
         with pytest.raises(CorruptLedger, match="head was changed"):
             use()
     assert not ledger.verify().ok
+
+
+def test_a_receipt_is_compared_with_the_entry_that_paid_for_it(
+    tmp_path: Path, scope: Scope, make_event: EventMaker
+) -> None:
+    ledger = Ledger.create(tmp_path / "a.db")
+    ledger.grant(scope, Guarantee(1.0, 1e-6, AddRemove()))
+    event = make_event()
+    with ledger.reserve(scope, event, answers=2) as reservation:
+        receipt = receipt_for(reservation, event.guarantee, 2)
+        reservation.commit(receipt.identifier)
+    assert ledger.verify(receipts=[receipt]).ok
+    for changed in (replace(receipt, answers=1), replace(receipt, identifier="another")):
+        (problem,) = ledger.verify(receipts=[changed]).problems
+        assert changed.identifier in problem

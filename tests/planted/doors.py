@@ -147,6 +147,12 @@ DOORS: tuple[Fault, ...] = (
         "if False:",
     ),
     Fault(
+        "a receipt is confirmed by an entry of fewer answers",
+        "ledger/verification.py",
+        "return claim.first < claim.last or claim.answers == entry.answers",
+        "return True",
+    ),
+    Fault(
         "an idempotency key gives the answer to another request",
         "service/answering.py",
         'if bytes(row["request"]) != request.digest:',

@@ -69,6 +69,7 @@ class ReceiptClaim:
         ledger: first eight letters of the ledger's name.
         first, last: positions of its entries.
         digest: digest of the last of them, 64 hexadecimal digits.
+        answers: number of answers that it is about.
         leased: the first and the last answer of the entry, where that is a lease, else None.
     """
 
@@ -77,6 +78,7 @@ class ReceiptClaim:
     first: int
     last: int
     digest: str
+    answers: object
     leased: tuple[int, int] | None = None
 
     @classmethod
@@ -107,7 +109,8 @@ class ReceiptClaim:
                 f"got position={position!r:.30}"
             )
         leased = (int(found[4]), int(found[5] or found[4])) if found[4] else None
-        return cls(str(identifier), ledger, first, last, str(digest), leased)
+        answers = values.get("answers")
+        return cls(str(identifier), ledger, first, last, str(digest), answers, leased)
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,7 @@ class _Walk:
     granted: defaultdict[int, _Sums] = field(default_factory=lambda: defaultdict(_Sums))
     account_of: dict[int, int] = field(default_factory=dict)
     committed: set[int] = field(default_factory=set)
+    receipts: dict[int, str] = field(default_factory=dict)
 
     def report(self, problem: str) -> None:
         if len(self.problems) < _MOST_PROBLEMS:
@@ -250,6 +254,7 @@ def _walk_all(
     claims = defaultdict(list)
     for receipt in receipts:
         claims[receipt.last].append(receipt)
+        walk.receipts[receipt.last] = ""
     digest, seq = top.genesis, 0
     for stored in stored_entries(connection):
         walk.read += 1
@@ -417,12 +422,19 @@ def _check_receipts(walk: _Walk, ledger: str, receipts: Sequence[ReceiptClaim]) 
             walk.report(
                 f"receipt {receipt.identifier} was released, but its reservation is still open"
             )
+        elif receipt.leased is None and walk.receipts[receipt.last] != receipt.identifier:
+            walk.report(f"receipt {receipt.identifier} names entry {receipt.last} of another one")
     _check_leases(walk, receipts)
 
 
 def _within(claim: ReceiptClaim, entry: Entry) -> bool:
-    """Return whether an entry paid for the answers that a receipt takes of a lease."""
-    return claim.leased is None or claim.leased[0] <= claim.leased[1] <= entry.answers
+    """Return whether an entry paid for the answers of a receipt. One that paid for several scopes
+    is the last of many, each of which has its own.
+    """
+    if claim.leased is None:
+        return claim.first < claim.last or claim.answers == entry.answers
+    first, last = claim.leased
+    return first <= last <= entry.answers and claim.answers == last - first + 1
 
 
 def _check_leases(walk: _Walk, receipts: Sequence[ReceiptClaim]) -> None:
@@ -500,6 +512,8 @@ def _add_up(walk: _Walk, stored: StoredEntry) -> None:
                 "reservation of its account"
             )
         walk.committed.add(entry.reservation)
+        if entry.reservation in walk.receipts:
+            walk.receipts[entry.reservation] = entry.receipt
     else:
         walk.report(f"entry {entry.seq} has no account or budget")
 

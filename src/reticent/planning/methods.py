@@ -244,35 +244,6 @@ def started(task: Task) -> dict[str, Any]:
     return {**total(task), "rows": task.rows, "records": task.n_private}
 
 
-def released(method: RecordMethod, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-    """Return answers of an estimator with ``simulate_fits`` that uses public rows without labels.
-
-    Args:
-        method: the method whose estimator is tried.
-        tasks: totals. Those that differ in answers alone share a model.
-        parts: public rows in both roles.
-    """
-    from reticent.planning.rows import without_schema
-
-    totals = list(dict.fromkeys(task.guarantee for task in tasks))
-    size = (len(parts.rows), parts.task.classes)
-    found = {one: [np.zeros(size) for _ in parts.seeds] for one in totals}
-    for train, test in parts.folds:
-        made = method.estimator(without_schema(parts.task, records=len(train)))
-        fits = made.simulate_fits(
-            parts.rows[train],
-            parts.codes[train],
-            totals=[(one.epsilon, one.delta) for one in totals],
-            seeds=parts.seeds,
-            noise_scale=len(train) / parts.task.n_private,
-            public_X=parts.rows[train],
-        )
-        for one in totals:
-            for draw in found[one]:
-                draw[test] = next(fits).predict_proba(parts.rows[test])
-    return [[Predictions.of(draw) for draw in found[task.guarantee]] for task in tasks]
-
-
 def _by_total(tasks: Sequence[Task], parts: PublicParts, *, alone: bool) -> Answers:
     totals = {task.guarantee: task for task in tasks}
     found = parts.started(list(totals.values()), alone=alone)

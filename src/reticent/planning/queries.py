@@ -39,10 +39,11 @@ class QueryMethod(RecordMethod):
     uses = PublicUse.ROWS
     limited = True
 
-    def _assembled(self, tasks: Sequence[Task], parts: PublicParts) -> list[list[Integers]]:
-        return [[np.zeros(len(parts.rows), dtype=np.int64) for _ in parts.seeds] for _ in tasks]
+    def _labels(self, tasks: Sequence[Task], parts: PublicParts) -> Integers:
+        """Return room for labels, shape (tasks, draws, m)."""
+        return np.zeros((len(tasks), len(parts.seeds), len(parts.rows)), dtype=np.int64)
 
-    def _told(self, found: list[list[Integers]]) -> Answers:
+    def _told(self, found: Integers) -> Answers:
         return [[Predictions(draw) for draw in draws] for draws in found]
 
 
@@ -55,21 +56,18 @@ class LinearVotes(QueryMethod):
 
     @override
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        found = self._assembled(tasks, parts)
+        found = self._labels(tasks, parts)
         for train, test in parts.folds:
             with not_counted(_FREE):
                 fitted = self.estimator(without_schema(tasks[0])).fit(
                     parts.rows[train], parts.codes[train], public_X=parts.rows[train]
                 )
-            labels = fitted.simulate_totals(
+            found[:, :, test] = fitted.simulate_totals(
                 parts.rows[test],
                 totals=[(t.guarantee.epsilon, t.guarantee.delta, t.answers or 1) for t in tasks],
                 seeds=parts.seeds,
                 noise_scale=len(train) / parts.task.n_private,
             )
-            for place in range(len(tasks)):
-                for draw in range(len(parts.seeds)):
-                    found[place][draw][test] = labels[place][draw]
         return self._told(found)
 
     def settings(self, task: Task) -> Settings:
@@ -92,7 +90,7 @@ class ResidualVotes(LinearVotes):
         """See ``RecordMethod``. A stand-in has the offset of models without its own label, and the
         public models' part shrinks with the number of stand-ins as the records' sum does.
         """
-        found = self._assembled(tasks, parts)
+        found = self._labels(tasks, parts)
         task = without_schema(tasks[0])
         numbers = np.arange(len(parts.rows), dtype=np.float64)[:, None]
         for (train, test), points in zip(parts.folds, parts.points, strict=True):
@@ -119,8 +117,7 @@ class ResidualVotes(LinearVotes):
                     noise_scale=len(train) / task.n_private,
                 )
                 for place, told in zip(places, labels, strict=True):
-                    for draw, label in zip(found[place], told, strict=True):
-                        draw[test] = label
+                    found[place][:, test] = told
         return self._told(found)
 
     def estimator(self, task: Task) -> Any:
@@ -171,7 +168,7 @@ class CertifiedLabels(QueryMethod):
         Few stand-ins need more regularization than many records, which keeps their model nearer to
         the public ones. Reserves are those of that model at the real regularization.
         """
-        found = self._assembled(tasks, parts)
+        found = self._labels(tasks, parts)
         for (train, test), points in zip(parts.folds, parts.points, strict=True):
             rows = np.hstack([points / UNIT, parts.offsets])
             scale = len(train) / parts.task.n_private

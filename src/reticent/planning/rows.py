@@ -100,12 +100,6 @@ def checked_costs(cost: npt.ArrayLike | None, classes: int) -> Array | None:
     return found
 
 
-def without_schema(task: Task, *, records: int | None = None) -> Task:
-    """Return the task for encoded rows and places of labels, as stand-ins have them.
-
-    Args:
-        task: the task.
-        records: a number of records in place of that of the private ones, or None.
-    """
-    changed = replace(task, schema=None, labels=())
-    return changed if records is None else replace(changed, n_private=records)
+def without_schema(task: Task) -> Task:
+    """Return the task for encoded rows and places of labels, as stand-ins have them."""
+    return replace(task, schema=None, labels=())

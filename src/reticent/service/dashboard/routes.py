@@ -61,8 +61,6 @@ _ROUTES = {
 
 router = APIRouter(prefix=PREFIX, include_in_schema=False)
 
-Show = Callable[..., Response]
-
 
 @router.get("/style.css")
 def style() -> Response:
