@@ -120,7 +120,7 @@ def fitted(fit: RowFit, mechanisms: Sequence[str]) -> Chosen:
     # Late: these train networks, which need torch.
     protected = [name for name in mechanisms if name in PROTECTED]
     if protected:
-        from reticent.systems.power.protected_fitting import fit_protected
+        from reticent.systems.power.clear_fitting import fit_protected
 
         clear, plans = fit_protected(fit, protected)
         found.append((clear, clear.plan, plans))
