@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from reticent.core.arrays import Array, Integers
-from reticent.systems.class_labels import balanced_folds
+from reticent.systems.record_labels import balanced_folds
 from reticent.systems.scores import Scores, prediction_scores
 
 Release = TypeVar("Release")
