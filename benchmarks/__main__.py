@@ -101,7 +101,7 @@ ALL = (
     _benchmark("certify", "intervals", "--points 60", "--points 4"),
     _benchmark(
         "layered",
-        "enumeration, search",
+        "intervals, search",
         "--points 10 --restarts 64",
         "--points 1 --restarts 2 --networks 8-32-16-8 --wide",
     ),

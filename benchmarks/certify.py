@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 from networks import embeddings, trained_network
 from reticent.core import Box, Norm
 from reticent.core.norms import sign_patterns
-from reticent.lipschitz import EnumerationBound, IntervalBound, LevelTest, LipschitzBound
+from reticent.lipschitz import IntervalBound, LayeredBound, LevelTest, LipschitzBound
 from reticent.networks import Network
 
 Array = npt.NDArray[np.float64]
@@ -76,11 +76,11 @@ def largest_jacobian_norms(
 def tightness(seeds: range, points: int, *, restarts: int = 64) -> dict[str, Array]:
     """Each bound divided by what the search finds, over networks and held-out points."""
     centers = embeddings()[2][:points]
-    ratios: dict[str, list[Array]] = {"enumeration": [], "interval": []}
+    ratios: dict[str, list[Array]] = {"layered": [], "interval": []}
     for seed in seeds:
         network = trained_network("8-16-8", seed)
         found = largest_jacobian_norms(network, centers, RADIUS, restarts=restarts)
-        for kind in (EnumerationBound, IntervalBound):
+        for kind in (LayeredBound, IntervalBound):
             bound = kind(network, domain=DOMAIN, input_norm=Norm.LINF, output=Norm.L1)
             ratios[kind.kind].append(bound.bound(centers, RADIUS) / found)
     return {kind: np.concatenate(values) for kind, values in ratios.items()}
@@ -102,7 +102,7 @@ def points_per_second(
     return len(centers) / statistics.median(seconds), float((levels > 0).mean())
 
 
-def unpruned_bounds(bound: EnumerationBound, rows: int) -> None:
+def unpruned_bounds(bound: LayeredBound, rows: int) -> None:
     """The product of masks with the whole table, once per point: what one bound costs without
     pruning.
     """
@@ -137,17 +137,17 @@ def main() -> None:
     print("levels on an 8-32-8 network (R = 0.1, 10 levels), points per second on one core")
     with threadpool_limits(1):
         torch.set_num_threads(1)
-        for kind in (EnumerationBound, IntervalBound):
+        for kind in (LayeredBound, IntervalBound):
             bound = kind(network, domain=DOMAIN, input_norm=Norm.LINF, output=Norm.L1)
             speeds = [points_per_second(bound, centers, quantile) for quantile in (0.2, 0.5, 0.9)]
             shown = "   ".join(
                 f"{speed:8.0f} ({above:.0%} above level 0)" for speed, above in speeds
             )
             print(f"  {bound.kind:12s} {shown}")
-            if isinstance(bound, EnumerationBound):
+            if isinstance(bound, LayeredBound):
                 whole = 17 * points
                 Figure.of(
-                    "an enumeration bound of 8-32-8, a point",
+                    "a layered bound of 8-32-8, a point",
                     processor_seconds(partial(bound.bound, centers, RADIUS), each=len(centers)),
                     peer="its table, not pruned",
                     theirs=processor_seconds(

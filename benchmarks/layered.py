@@ -24,7 +24,6 @@ from networks import centers, domain, random_network, trained_network
 from reticent.core import Norm
 from reticent.core.norms import sign_patterns
 from reticent.lipschitz import (
-    EnumerationBound,
     IntervalBound,
     LayeredBound,
     LipschitzBound,
@@ -39,7 +38,7 @@ TARGETS = {"8-32-16-8": 1.4, "8-64-64-8": 1.8, "10-100-100-10": 2.2}
 """Ratios to reach on trained networks, each in under 5 ms a point."""
 WIDE = ("8-128-128-8", "8-256-256-8")
 """Random networks whose times are printed for two output measures; to reach: 20 ms a point."""
-KINDS: tuple[type[LipschitzBound], ...] = (LayeredBound, EnumerationBound, IntervalBound)
+KINDS: tuple[type[LipschitzBound], ...] = (LayeredBound, IntervalBound)
 
 
 def largest_jacobian_norms(
@@ -157,8 +156,8 @@ def main() -> None:
                 Figure.of(
                     f"layered bound of {make.__name__.split('_')[0]} {name}, a point",
                     times[LayeredBound],
-                    peer="enumeration, looser",
-                    theirs=times[EnumerationBound],
+                    peer="intervals, looser",
+                    theirs=times[IntervalBound],
                 ).keep()
                 measured = ratios(name, network, chosen.points, restarts=chosen.restarts)
                 for kind in KINDS:
@@ -177,15 +176,15 @@ def main() -> None:
         print("batches of 32, radius 0.5, random networks")
         for name in chosen.wide:
             for output in (Norm.L1, Norm.LINF):
-                layered, enumeration = (
+                layered, interval = (
                     seconds(name, random_network(name, 0), kind, output=output, points=32)
-                    for kind in (LayeredBound, EnumerationBound)
+                    for kind in (LayeredBound, IntervalBound)
                 )
                 Figure.of(
                     f"layered bound of {name} to {output}, a point",
                     layered,
-                    peer="enumeration, looser",
-                    theirs=enumeration,
+                    peer="intervals, looser",
+                    theirs=interval,
                 ).keep()
 
 

@@ -32,7 +32,6 @@ from papers.posthoc.milp import milp_lipschitz
 from reticent.core import Norm
 from reticent.core.errors import CertificationFailed
 from reticent.lipschitz import (
-    EnumerationBound,
     IntervalBound,
     LayeredBound,
 )
@@ -41,7 +40,7 @@ from reticent.networks import Network
 Array = npt.NDArray[np.float64]
 
 RADII = (0.1, 0.5, 1.0)
-BOUNDS = (LayeredBound, EnumerationBound, IntervalBound)
+BOUNDS = (LayeredBound, IntervalBound)
 BATCH = 100
 
 _FAMILIES = {"trained": trained_network, "random": random_network}

@@ -136,8 +136,8 @@ def main() -> None:
     )
     for mechanism in options.mechanisms:
         for path, kind in (
-            ("global", "enumeration"),
-            ("local", "enumeration"),
+            ("global", "layered"),
+            ("local", "layered"),
             ("local", "interval"),
         ):
             encoder = fitted(mechanism, path, kind, embeddings, obfuscator)

@@ -26,7 +26,6 @@ from reticent.accounting import (
     PrivacyEvent,
     PrivateKnnSteps,
     RdpAccountant,
-    basic_epsilon,
     calibrate_private_knn,
     epsilon_per_answer,
     optimal_delta,
@@ -37,7 +36,6 @@ from reticent.accounting import (
 from reticent.core import AddRemove, Box, Guarantee, Neighborhood, Norm
 from reticent.grids.lattice import Lattice
 from reticent.lipschitz import (
-    EnumerationBound,
     IntervalBound,
     LayeredBound,
     LevelTest,
@@ -204,11 +202,11 @@ def bounds() -> None:
     points = np.random.default_rng(1).uniform(-1.0, 1.0, size=(64, 8))
     settings = {"domain": Box.cube(8, 4.0), "input_norm": Norm.LINF, "output": Norm.L1}
     for widths in ((8, 16, 8), (8, 16, 16, 8)):
-        for kind in (IntervalBound, EnumerationBound, LayeredBound, LinearBound):
+        for kind in (IntervalBound, LayeredBound, LinearBound):
             made = kind(chain(*widths), **settings)
             name = f"{kind.__name__}, {'-'.join(map(str, widths))}"
             show(name, fastest(partial(made.bound, points, 0.5), count=64), "point")
-    made = EnumerationBound(chain(8, 16, 8), **settings)
+    made = LayeredBound(chain(8, 16, 8), **settings)
     limit = float(made.bound(points[:4], 0.25).max())
     test = LevelTest(made, proposal=limit, radius=0.05, max_level=10)
     show("LevelTest, 10 levels", fastest(partial(test.levels, points), count=64), "point")
@@ -259,10 +257,8 @@ def accountants() -> None:
     for kind in (RdpAccountant, GaussianAccountant, PldAccountant):
         counted = kind(RECORDS).compose(event, 100)
         show(f"{kind.__name__}", fastest(partial(counted.epsilon, delta=1e-5)), "total")
-    one = {"epsilon": 0.1, "answers": 1000}
-    given = {**one, "answer_delta": 0.0}
+    given = {"epsilon": 0.1, "answers": 1000, "answer_delta": 0.0}
     tasks: list[Callable[[], object]] = [
-        partial(basic_epsilon, **one),
         partial(optimal_delta, **given, total_epsilon=10.0),
         partial(optimal_epsilon, **given, delta=1e-5),
         partial(smallest_epsilon, **given, delta=1e-5),

@@ -79,8 +79,11 @@ class Server:
         given |= {"port": self.port, "workers": workers, "level": "WARNING", **settings}
         variables = {f"RETICENT_SERVE_{name.upper()}": str(value) for name, value in given.items()}
         variables["RETICENT_ANCHOR"] = str(folder / "anchors")
+        self._start(["-m", "reticent", "serve"], variables)
+
+    def _start(self, arguments: list[str], variables: dict[str, str]) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "reticent", "serve"],
+            [sys.executable, *arguments],
             env={**os.environ, **variables},
             start_new_session=True,
         )
@@ -125,6 +128,15 @@ class Server:
         """Ends it, and waits."""
         os.killpg(self.process.pid, signal.SIGTERM)
         self.process.wait(60)
+
+
+class Bare(Server):
+    """`bare_service.py` in a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = _free_port()
+        program = str(Path(__file__).with_name("bare_service.py"))
+        self._start([program, str(folder), str(self.port)], {})
 
 
 def ask_for(
@@ -241,7 +253,7 @@ def cost(folder: Path, url: str, secret: str, seconds: float) -> None:
     """Processor time by request and by row, five times each, and how long each of 16 clients waits:
     means that a slow machine moves, and so a range.
     """
-    server = Server(folder, url, 1)
+    server, bare = Server(folder, url, 1), Bare(folder)
     health = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
     rng = np.random.default_rng(1)
 
@@ -250,7 +262,9 @@ def cost(folder: Path, url: str, secret: str, seconds: float) -> None:
         first, second = zip(*(work() for _ in range(5)), strict=True)
         return list(first), list(second)
 
-    def asked(many: int, width: int, clients: int = 1) -> tuple[float, float]:
+    def asked(
+        many: int, width: int, clients: int = 1, server: Server = server
+    ) -> tuple[float, float]:
         rows = rng.normal(size=(many, width)).tolist()
         before = server.busy()
         seen = ask_for(
@@ -268,7 +282,15 @@ def cost(folder: Path, url: str, secret: str, seconds: float) -> None:
 
     try:
         Figure.of("server time of GET /healthz", repeated(checked)[0]).keep()
-        Figure.of("server time of one answer", repeated(lambda: asked(1, 8))[0]).keep()
+        ours, least = zip(
+            *((asked(1, 8)[0], asked(1, 8, server=bare)[0]) for _ in range(6)), strict=True
+        )
+        Figure.of(
+            "server time of one answer",
+            ours[1:],
+            peer="bare FastAPI and SQLite, with the same waits for the disk",
+            theirs=least[1:],
+        ).keep()
         for width in WIDTHS:
             rows = rng.normal(size=(1000, width))
             for arrow in (False, True):
@@ -294,10 +316,11 @@ def cost(folder: Path, url: str, secret: str, seconds: float) -> None:
         print(f"p99 / median: {np.median(np.divide(late, middle)):.2f}")
         server.stop()
         server = Server(folder, url, 1, durable=False)
-        own = repeated(lambda: asked(1, 8))[0]
+        own = repeated(lambda: asked(1, 8, server=server))[0]
         Figure.of("server time of one answer that need not survive a power cut", own).keep()
     finally:
         server.stop()
+        bare.stop()
 
 
 def overload(folder: Path, url: str, secret: str, rows: np.ndarray, seconds: float) -> None:

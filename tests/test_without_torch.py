@@ -32,8 +32,6 @@ sys.meta_path.insert(0, Nowhere())
 NEED_TORCH = (
     "reticent.attacks.critic",
     "reticent.attacks.decoder",
-    "reticent.attacks.hijacking",
-    "reticent.attacks.reconstruction",
     "reticent.demos.posthoc",
     "reticent.networks.torch_modules",
     "reticent.published.obfuscators",
@@ -127,7 +125,7 @@ print(json.dumps([found, answers, failed]))
 MISSING = (
     "reticent.systems.embedding.ModuleEmbedding",
     "reticent.networks.from_torch",
-    "reticent.attacks.train_hijacker",
+    "reticent.attacks.train_decoder",
 )
 IMPORTS = (
     "".join(

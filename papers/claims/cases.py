@@ -18,9 +18,9 @@ from reticent.mechanisms import (
     StabilityRelease,
     StabilityResponse,
 )
-from reticent.mechanisms.level_response import BinaryResponse
 from reticent.noise import Sampler
 from reticent.noise.coins import coins
+from reticent.published.certified import BinaryResponse
 from reticent.published.posthoc import PublishedPosthoc
 
 

@@ -27,7 +27,7 @@ from reticent.published.obfuscators import PUBLISHED_ROWS, PublishedObfuscator
 from reticent.systems import Calibration, PosthocEncoder
 from reticent.training.progress import Report, bar
 
-CERTIFICATES = ("interval", "enumeration")
+CERTIFICATES = ("interval", "layered")
 """The rows, loosest first. An exact search may take any time at a private point, so that no
 release stands on it; its constants are a column."""
 

@@ -2,7 +2,7 @@
 ``python -m papers.posthoc.constants_figure --data mnist``.
 
 An obfuscator is trained with adversarial regularisation at every weight alpha, and its local
-constant, l-infinity to l1, is bounded by enumeration at training points for every radius. A smaller
+constant, l-infinity to l1, is bounded at training points for every radius. A smaller
 constant alone says little: an obfuscator that shrinks its outputs has a smaller one and is worth no
 more. So the constant also stands divided by the spread of what is released, the mean distance (l1)
 of two released points: the noise that a release needs, as a share of what it hides.

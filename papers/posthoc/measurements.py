@@ -18,7 +18,7 @@ from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.datasets import Dataset
-from reticent.lipschitz import EnumerationBound, Output
+from reticent.lipschitz import LayeredBound, Output
 from reticent.mechanisms import AdditiveMechanism, ProposeTestRelease
 from reticent.networks import Network, from_torch
 from reticent.noise import SeededSampler
@@ -139,9 +139,9 @@ class Embedded:
         """``module`` as a certifiable network on embeddings."""
         return from_torch(module, (self.domain.dimension,))
 
-    def bound(self, network: Network, output: Output) -> EnumerationBound:
-        """The enumeration certificate of ``network`` over the public box."""
-        return EnumerationBound(network, domain=self.domain, input_norm=Norm.LINF, output=output)
+    def bound(self, network: Network, output: Output) -> LayeredBound:
+        """The layered certificate of ``network`` over the public box."""
+        return LayeredBound(network, domain=self.domain, input_norm=Norm.LINF, output=output)
 
 
 def published_network(

@@ -38,7 +38,7 @@ from reticent.core.errors import (
 from reticent.core.norms import Norm, sign_patterns
 from reticent.core.regions import Box
 from reticent.lipschitz.bounds import Functionals, Output, parse_output
-from reticent.lipschitz.enumeration import MAX_INPUTS
+from reticent.lipschitz.layered import MAX_INPUTS
 from reticent.networks.network import Network
 
 STEP = 1e-8

@@ -36,7 +36,7 @@ from papers.seeded_command import (
     seeded_parser,
 )
 from papers.seeds import combined, with_error
-from reticent.attacks import ReconstructionConfig, picture_quality, train_reconstructor
+from reticent.attacks import DecoderConfig, picture_quality, train_decoder
 from reticent.core.guarantees import Neighborhood
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset
@@ -107,7 +107,7 @@ class Attacker:
     own: npt.NDArray[np.float32]
     own_labels: npt.NDArray[np.int64]
     held: npt.NDArray[np.float32]
-    config: ReconstructionConfig
+    config: DecoderConfig
     seed: int
     report: Report
 
@@ -126,7 +126,7 @@ class Attacker:
         ).fit(own, self.own_labels)
         query = encoder.query_
         assert isinstance(query.mechanism, AdditiveMechanism)
-        decoder = train_reconstructor(
+        decoder = train_decoder(
             query.network.forward(query.points(own)),
             self.own,
             self.config,
@@ -164,7 +164,7 @@ class Attacker:
 
     def draws_without_protection(self) -> Results:
         """How close he comes from the embedding itself."""
-        decoder = train_reconstructor(
+        decoder = train_decoder(
             self.embedder.embed(self.own), self.own, self.config, noise=None, report=self.report
         )
         guesses = decoder.reconstruct(self.embedder.embed(self.held))
@@ -183,7 +183,7 @@ def run(
     *,
     radii: Sequence[float],
     epsilons: Sequence[float],
-    config: ReconstructionConfig,
+    config: DecoderConfig,
     seed: int,
     report: Report,
 ) -> Results:
@@ -317,7 +317,7 @@ def main(arguments: list[str] | None = None) -> None:
             folder,
             radii=chosen.radius,
             epsilons=chosen.epsilon,
-            config=ReconstructionConfig(epochs=6, batch_size=500, seed=seed, critic=chosen.critic),
+            config=DecoderConfig(epochs=6, batch_size=500, seed=seed, critic=chosen.critic),
             seed=seed,
             report=report,
         )

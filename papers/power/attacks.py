@@ -9,11 +9,11 @@ import numpy as np
 from papers.power.parts import Array, Parts, Results
 from papers.power.published_mode import dp_adam_encoder, published_encoder
 from papers.power.reconstruction_bound import fisher_bound, reconstruction_bound, smoothed
-from reticent.attacks.hijacking import (
-    HijackingConfig,
+from reticent.attacks import (
+    DecoderConfig,
     hijacking_quality,
     majority_guess,
-    train_hijacker,
+    train_decoder,
 )
 from reticent.noise import SeededSampler
 from reticent.published.density import KernelDensity, bandwidth
@@ -28,13 +28,13 @@ def hijacking(parts: Parts) -> Results:
     """Table 5: a decoder trained on public rows, against published embeddings, a code that hides
     any two records from each other at epsilon 1, and the majority guess.
     """
-    config = HijackingConfig(seed=parts.seed)
+    config = DecoderConfig(epochs=20, seed=parts.seed)
     own, target = parts.public_rows[:ATTACK_ROWS], parts.test_rows[:ATTACK_ROWS]
     rows, truth = parts.schema.encode(own), parts.schema.encode(target)
     results: Results = {}
 
     def attack(name: str, released: Array, tested: Array) -> None:
-        found = train_hijacker(released, rows, config).reconstruct(tested)
+        found = train_decoder(released, rows, config).reconstruct(tested)
         results[name] = vars(hijacking_quality(found, truth, parts.schema.groups))
 
     for name, private in (("published", True), ("non-private", False)):
@@ -88,7 +88,9 @@ def bound_and_attack(parts: Parts, *, epsilon: float) -> Results:
     )
     sampler = SeededSampler(parts.seed)
     released, tested = (encoder.query_.answer(rows, sampler=sampler)[0] for rows in (own, target))
-    found = train_hijacker(released, own, HijackingConfig(seed=parts.seed)).reconstruct(tested)
+    found = train_decoder(released, own, DecoderConfig(epochs=20, seed=parts.seed)).reconstruct(
+        tested
+    )
     quality = hijacking_quality(found, target, parts.schema.groups)
     blind = hijacking_quality(majority_guess(own, len(target)), target, parts.schema.groups)
     return {

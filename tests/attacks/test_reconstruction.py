@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from reticent.attacks import ReconstructionConfig, picture_quality, train_reconstructor
-from reticent.attacks.decoder import Decoder, DecoderConfig, train_decoder
-from reticent.attacks.hijacking import (
-    HijackingConfig,
+from reticent.attacks import (
+    DecoderConfig,
     hijacking_quality,
     majority_guess,
-    train_hijacker,
+    picture_quality,
+    train_decoder,
 )
 
-SHORT = ReconstructionConfig(hidden=(64,), epochs=60, batch_size=100, learning_rate=1e-2)
+SHORT = DecoderConfig(hidden=(64,), epochs=60, batch_size=100, learning_rate=1e-2)
 
 
 def _blends(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -28,7 +27,7 @@ def _blends(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def test_recovers_pictures_that_the_values_determine():
     codes, pictures = _blends(600, 0)
-    attack = train_reconstructor(codes, pictures, SHORT, noise=None)
+    attack = train_decoder(codes, pictures, SHORT)
     unseen, truth = _blends(200, 1)
     error = ((attack.reconstruct(unseen) - truth) ** 2).mean()
     assert error < 0.05 * truth.var()
@@ -41,7 +40,7 @@ def test_comes_close_to_the_best_possible_guess_under_noise():
     bits = np.random.default_rng(0).integers(0, 2, 4000)
     pictures = np.zeros((len(bits), 6, 6), np.float32) + bits[:, None, None].astype(np.float32)
     values = (2.0 * bits - 1.0)[:, None]
-    attack = train_reconstructor(
+    attack = train_decoder(
         values, pictures, SHORT, noise=lambda batch: batch + torch.randn_like(batch)
     )
     seen = np.linspace(-2.5, 2.5, 21)
@@ -68,10 +67,10 @@ def test_a_critic_makes_pictures_sharper_and_further_from_the_true_ones() -> Non
     }
     drawn = {}
     for critic in (0.0, 0.3):
-        attack = train_reconstructor(
+        attack = train_decoder(
             values,
             pictures,
-            ReconstructionConfig(**settings, critic=critic),
+            DecoderConfig(**settings, critic=critic),
             noise=lambda batch: batch + torch.randn_like(batch),
         )
         drawn[critic] = attack.reconstruct(seen)
@@ -84,7 +83,7 @@ def test_a_critic_makes_pictures_sharper_and_further_from_the_true_ones() -> Non
 def test_withheld_rows_teach_nothing_and_get_the_mean():
     codes, pictures = _blends(100, 0)
     codes[::3] = np.nan
-    attack = train_reconstructor(codes, pictures, SHORT, noise=None)
+    attack = train_decoder(codes, pictures, SHORT)
     guess = attack.reconstruct(np.array([[np.nan, np.nan], [0.5, 0.5]]))
     np.testing.assert_allclose(guess[0], pictures.mean(axis=0), atol=1e-6)
     assert not np.array_equal(guess[0], guess[1])
@@ -97,23 +96,18 @@ def test_training_finds_the_least_squares_line() -> None:
     random = np.random.default_rng(0)
     values = random.normal(size=(400, 2)).astype(np.float32)
     target = (values @ [[1.0], [-2.0]] + 3.0 + random.normal(size=(400, 1))).astype(np.float32)
-    torch.manual_seed(0)
-    decoder, points, wanted = Decoder(2, 1, ()), torch.from_numpy(values), torch.from_numpy(target)
-    decoder.adapt(points, target.mean(axis=0))
     told: list[tuple[str, int, int]] = []
-    train_decoder(
-        decoder,
-        lambda batch: (decoder(points[batch]) - wanted[batch]).square().mean(),
-        DecoderConfig(epochs=60, batch_size=100, learning_rate=0.1),
-        rows=400,
-        stage="line",
+    decoder = train_decoder(
+        values,
+        target,
+        DecoderConfig(hidden=(), epochs=60, batch_size=100, learning_rate=0.1),
         report=lambda *step: told.append(step[:3]),
     )
     design = np.concatenate([values, np.ones((400, 1))], axis=1)
     oracle = design @ np.linalg.lstsq(design, target, rcond=None)[0]
-    np.testing.assert_allclose(decoder.decoded(values), oracle, atol=0.02)
+    np.testing.assert_allclose(decoder.reconstruct(values), oracle, atol=0.02)
     assert not decoder.training
-    assert told[-1] == ("line", 60, 60)
+    assert told[-1] == ("decoder", 60, 60)
 
 
 GROUPS = (
@@ -137,9 +131,9 @@ def rows(count: int, seed: int) -> np.ndarray:
 def test_an_open_release_is_read_and_noise_is_worth_the_majority_guess() -> None:
     own, target = rows(3000, 0), rows(1000, 1)
     mixing = np.random.default_rng(2).normal(size=(6, 6))
-    config = HijackingConfig(hidden=(64,), epochs=10)
+    config = DecoderConfig(hidden=(64,), epochs=10)
     open_ = hijacking_quality(
-        train_hijacker(own @ mixing, own, config).reconstruct(target @ mixing), target, GROUPS
+        train_decoder(own @ mixing, own, config).reconstruct(target @ mixing), target, GROUPS
     )
     assert open_.all_categories > 0.98
     assert open_.mean_squared_error < 0.01
@@ -148,7 +142,7 @@ def test_an_open_release_is_read_and_noise_is_worth_the_majority_guess() -> None
         for seed, part in enumerate((own, target))
     ]
     blind = hijacking_quality(
-        train_hijacker(noise[0], own, config).reconstruct(noise[1]), target, GROUPS
+        train_decoder(noise[0], own, config).reconstruct(noise[1]), target, GROUPS
     )
     floor = hijacking_quality(majority_guess(own, len(target)), target, GROUPS)
     assert blind.all_categories == pytest.approx(floor.all_categories, abs=0.06)

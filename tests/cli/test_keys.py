@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reticent.core.errors import NotAuthenticated
+from reticent.core.errors import InvalidInput, NotAuthenticated
 from reticent.ledger import Ledger
 from reticent.service.keys import KeyStore
 
@@ -36,4 +36,8 @@ def test_a_key_is_made_listed_and_revoked(
     assert KeyStore(ledger).find(made["key"]).role == "owner"
     shown = json.loads(command("keys", "list", "--json").out)
     assert [key["state"] for key in shown] == ["revoked", "valid"]
+    for days in ("nan", "inf", "1e300", "-1"):
+        refused = command("keys", "create", "--principal", "acme", *granted, "--days", days)
+        assert refused.status == InvalidInput.code
+    assert len(KeyStore(ledger).list()) == 2
     ledger.close()

@@ -16,7 +16,7 @@ import pytest
 from scipy.optimize import linprog
 
 from reticent.accounting import ShuffledChannel
-from reticent.attacks import ReconstructionConfig
+from reticent.attacks import DecoderConfig
 from reticent.datasets import load_adult_sample, load_digits
 from reticent.demos import certified, fleet, posthoc, power, released_model
 from reticent.demos.page import Demonstration
@@ -32,7 +32,7 @@ def pictures() -> Demonstration:
         embedder=replace(settings.embedder, epochs=25),
         epochs=15,
         head=HeadConfig(epochs=40, batch_size=100, hidden=(32,)),
-        attack=ReconstructionConfig(epochs=25, batch_size=100),
+        attack=DecoderConfig(epochs=25, batch_size=100),
         copies=1,
         train_rows=600,
         test_rows=200,

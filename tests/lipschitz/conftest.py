@@ -13,7 +13,6 @@ import pytest
 
 from reticent.core import Box, Norm
 from reticent.lipschitz import (
-    EnumerationBound,
     IntervalBound,
     LayeredBound,
     LinearBound,
@@ -144,14 +143,12 @@ FAMILIES = {**RELU_FAMILIES, **OTHER_FAMILIES}
 
 BOUNDS: dict[str, type[LipschitzBound]] = {
     "interval": IntervalBound,
-    "enumeration": EnumerationBound,
     "layered": LayeredBound,
     "linear": LinearBound,
 }
 
 PAIRS: list[tuple[str, str]] = [
     *(("interval", family) for family in FAMILIES),
-    *(("enumeration", family) for family in RELU_FAMILIES),
     *(("layered", family) for family in RELU_FAMILIES),
     *(("linear", family) for family in RELU_FAMILIES),
 ]

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from reticent.core import Box, Norm
 from reticent.core.norms import operator_norm
-from reticent.lipschitz import EnumerationBound, IntervalBound, LayeredBound, LinearBound
+from reticent.lipschitz import IntervalBound, LayeredBound, LinearBound
 from reticent.lipschitz.bounds import Functionals, combine
 from reticent.networks import Affine, Network, affine_chain
 
@@ -136,7 +136,6 @@ test_equals_the_exact_constant_of_affine_networks = pytest.mark.parametrize(
         (bound, (norm, output), hidden)
         for bound, norms in (
             (IntervalBound, ("linf", "l2", "l1")),
-            (EnumerationBound, ("linf", "l1")),
             (LayeredBound, ("linf", "l1")),
             (LinearBound, ("linf", "l2", "l1")),
         )
@@ -150,7 +149,7 @@ test_equals_the_exact_constant_of_affine_networks = pytest.mark.parametrize(
 @pytest.mark.parametrize("output", ["l1", "linf", "l2", "spread"])
 @pytest.mark.parametrize(
     ("bound", "most"),
-    [(EnumerationBound, 1.1), (IntervalBound, 1.2), (LayeredBound, 1.1), (LinearBound, 1.1)],
+    [(IntervalBound, 1.2), (LayeredBound, 1.1), (LinearBound, 1.1)],
 )
 def test_at_least_the_exact_constant_of_tiny_networks(bound, most, output):
     """And on average no more than so many times as large."""
@@ -201,7 +200,7 @@ def test_results_do_not_depend_on_threads(kind, make_bound):
 
 
 test_results_do_not_depend_on_threads = pytest.mark.parametrize(
-    "kind", ["interval", "enumeration", "layered", "linear"]
+    "kind", ["interval", "layered", "linear"]
 )(test_results_do_not_depend_on_threads)
 
 
@@ -242,7 +241,7 @@ def test_radius_zero_infinite_and_points_outside_the_domain(kind, family, make_b
         (1.0, 1e80),
     ],
 )
-@pytest.mark.parametrize("kind", [IntervalBound, EnumerationBound, LayeredBound, LinearBound])
+@pytest.mark.parametrize("kind", [IntervalBound, LayeredBound, LinearBound])
 def test_scales(kind, scale, width):
     """Scaling the weights of a network without biases scales its constant, however far."""
     rng = np.random.default_rng(11)
@@ -263,7 +262,7 @@ def test_scales(kind, scale, width):
         assert scaled == pytest.approx(plain * scale, rel=1e-5, abs=1e-200)
 
 
-@pytest.mark.parametrize("kind", [IntervalBound, EnumerationBound, LayeredBound, LinearBound])
+@pytest.mark.parametrize("kind", [IntervalBound, LayeredBound, LinearBound])
 @pytest.mark.parametrize("output", ["l1", "l2", "linf"])
 def test_one_input_one_output_and_constant_networks(kind, output):
     def bound(network):
@@ -337,7 +336,7 @@ def test_wide_outputs_fall_back_to_the_sum(autograd_jacobians):
     )
     points = rng.uniform(-1, 1, size=(200, 3))
     exact = max(operator_norm(j, Norm.LINF, Norm.L1) for j in autograd_jacobians(network, points))
-    for kind in (IntervalBound, EnumerationBound, LayeredBound, LinearBound):
+    for kind in (IntervalBound, LayeredBound, LinearBound):
         bound = kind(network, domain=Box.cube(3, 1.0), input_norm=Norm.LINF, output=Norm.L1)
         assert bound.functionals.combine == "sum"
         assert exact <= bound.global_bound()

@@ -12,10 +12,15 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from reticent.core import Box, Norm
+from reticent.core.arrays import Array
+from reticent.grids.arithmetic import Interval, euclidean_norm
 from reticent.grids.rounding import fractions
-from reticent.lipschitz import EnumerationBound
-from reticent.lipschitz.direction_table import DirectionTable
+from reticent.lipschitz import LayeredBound
+from reticent.lipschitz.bounds import Region, combine
+from reticent.lipschitz.direction_table import DirectionTable, first_and_last
 from reticent.lipschitz.directional import FREE, Rows, Slopes, largest, ranges, relaxed, separate
+from reticent.lipschitz.layered import directions_of
+from reticent.lipschitz.slopes import scaled_by
 from reticent.networks import affine_chain
 
 
@@ -173,41 +178,54 @@ def test_a_layer_that_is_off_is_silent():
 OUTPUTS = [("l2", 3), ("l2", 1), ("l1", 13)]  # l1 with more than 12 outputs adds up functionals
 
 
-def bounds(
+def one_hidden_layer(
     seed: int, output: str, outputs: int, norm: str, hidden: int = 7
-) -> tuple[EnumerationBound, EnumerationBound]:
-    """One network's bound by its table, and by the arrays that the table stands for."""
+) -> LayeredBound:
+    """One network's bound by its table."""
     rng = np.random.default_rng(seed)
     scale = 10.0 ** rng.integers(-3, 4)
     first = rng.normal(size=(hidden, 4)) * np.where(rng.random((hidden, 1)) < 0.2, 1e-6, scale)
     last = rng.normal(size=(outputs, hidden))
     last[:, rng.integers(hidden)] = 0.0
     network = affine_chain([first, last], [scale * rng.normal(size=hidden), np.zeros(outputs)])
-    both = [
-        EnumerationBound(
-            network, domain=Box.cube(4, 2.0), input_norm=Norm(norm), output=Norm(output)
-        )
-        for _ in range(2)
-    ]
-    assert isinstance(both[0]._table, DirectionTable)
-    both[1]._table = None
-    return both[0], both[1]
+    domain = Box.cube(4, 2.0)
+    bound = LayeredBound(network, domain=domain, input_norm=Norm(norm), output=Norm(output))
+    assert isinstance(bound._table, DirectionTable)
+    return bound
+
+
+def by_arrays(bound: LayeredBound, region: Region) -> Array:
+    """The bound by the arrays that the table stands for."""
+    first, last = (layer.dense() for layer in bound.network.linear_layers())
+    rows, how = bound.functionals.rows @ last, bound.functionals.combine
+    ways = directions_of(bound.input_norm, 4)
+    along, exact = first_and_last(first, rows, ways, bound._states(bound._whole_domain()))
+    states = bound._states(region)
+    each = Interval(states.lower[:, None], states.upper[:, None], states.unit)
+    derivative = exact(scaled_by(along, each, np.inf))
+    magnitude, unit = derivative.magnitude(), derivative.unit
+    if how == "l2":
+        found = euclidean_norm(magnitude, unit, bound._table.largest_derivative)
+    else:
+        flat = magnitude.reshape(-1, magnitude.shape[-1]) * unit
+        found = combine(flat, "sum").reshape(magnitude.shape[:2])
+    return np.minimum(found.max(axis=1), bound.ceiling)
 
 
 @pytest.mark.parametrize(("output", "outputs"), OUTPUTS)
 @pytest.mark.parametrize("norm", ["linf", "l1"])
 @given(seed=st.integers(0, 2**32 - 1))
 def test_bounds_and_answers_are_those_of_the_arrays(output, outputs, norm, seed):
-    table, arrays = bounds(seed, output, outputs, norm)
+    table = one_hidden_layer(seed, output, outputs, norm)
     rng = np.random.default_rng(seed)
     points = rng.uniform(-2.5, 2.5, size=(9, 4))
     radii = np.array([0.0, 1e-6, 0.03, 0.1, 0.3, 0.7, 1.5, 4.0, np.inf])
-    expected = arrays.bound(points, radii)
+    region = table.region(table.domain.clip(points), radii)
+    expected = by_arrays(table, region)
     assert np.array_equal(table.bound(points, radii), expected)
     assert np.array_equal(
         np.concatenate([table.bound(points[[i]], radii[[i]]) for i in range(9)]), expected
     )
-    region = table.region(table.domain.clip(points), radii)
     for limit in (
         *expected,
         np.nextafter(expected[4], 0),
@@ -217,7 +235,7 @@ def test_bounds_and_answers_are_those_of_the_arrays(output, outputs, norm, seed)
 
 
 def test_sums_stay_exact_in_float64():
-    table, _ = bounds(1, "l2", 5, "linf", hidden=40)
+    table = one_hidden_layer(1, "l2", 5, "linf", hidden=40)
     for center, spread in zip(table._table.centers, table._table.spreads, strict=True):
         for part in (center, spread):
             assert np.array_equal(part, np.round(part))

@@ -1,4 +1,4 @@
-"""The sign-enumeration bound: its formula by brute force, its table, and what it refuses."""
+"""The bound of one hidden layer: its formula by brute force, its table, and what it refuses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from reticent.core import Box, Norm
 from reticent.grids.arithmetic import Interval
-from reticent.lipschitz import EnumerationBound
+from reticent.lipschitz import LayeredBound
 from reticent.lipschitz.neuron_table import BLOCK, NeuronTable
 from reticent.networks import affine_chain
 
@@ -30,7 +30,7 @@ def formula(first, bias, last, low, high):
 def test_one_hidden_layer_is_the_formula():
     rng = np.random.default_rng(0)
     first, last, bias = rng.normal(size=(7, 4)), rng.normal(size=(3, 7)), rng.normal(size=7)
-    bound = EnumerationBound(
+    bound = LayeredBound(
         affine_chain([first, last], [bias, np.zeros(3)]),
         domain=Box.cube(4, 2.0),
         input_norm=Norm.LINF,
@@ -100,7 +100,7 @@ def test_cancelling_outputs_do_not_hide_rounding():
     base = np.array([[1e6, -1e6, 3e5]])
     last = np.concatenate([base, base + np.array([[1e-3, 2e-3, -1e-3]])])
     first = np.eye(3)
-    bound = EnumerationBound(
+    bound = LayeredBound(
         affine_chain([first, last], [np.ones(3), np.zeros(2)]),
         domain=Box.cube(3, 0.5),
         input_norm=Norm.LINF,
@@ -117,11 +117,11 @@ def test_too_large_for_a_table_takes_the_other_path(monkeypatch):
     )
     bounds = []
     for limit in (2**23, 1):
-        monkeypatch.setattr("reticent.lipschitz.enumeration._TABLE_NUMBERS", limit)
+        monkeypatch.setattr("reticent.lipschitz.layered._TABLE_NUMBERS", limit)
         bounds.append(
-            EnumerationBound(network, domain=Box.cube(3, 2.0), input_norm=Norm.LINF, output=Norm.L1)
+            LayeredBound(network, domain=Box.cube(3, 2.0), input_norm=Norm.LINF, output=Norm.L1)
         )
     assert bounds[0]._table is not None
     assert bounds[1]._table is None
     points = rng.uniform(-2, 2, size=(50, 3))
-    assert bounds[0].bound(points, 0.3) == pytest.approx(bounds[1].bound(points, 0.3), rel=1e-5)
+    assert bounds[0].bound(points, 0.3) == pytest.approx(bounds[1].bound(points, 0.3), rel=2e-5)

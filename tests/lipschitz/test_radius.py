@@ -10,7 +10,6 @@ import pytest
 from reticent.core import Box, Norm
 from reticent.core.errors import InvalidInput
 from reticent.lipschitz import (
-    EnumerationBound,
     IntervalBound,
     LayeredBound,
     LevelTest,
@@ -22,7 +21,6 @@ from reticent.networks import Activation, ActivationKind, Affine, Network, affin
 
 ROWS = [
     *(("interval", norm) for norm in ("linf", "l2", "l1")),
-    *(("enumeration", norm) for norm in ("linf", "l1")),
     *(("interval smooth", norm) for norm in ("linf", "l2")),
 ]
 
@@ -35,7 +33,7 @@ def small_bound(kind, norm, seed=0):
     if kind.endswith("smooth"):
         layers = [Affine(w, b) for w, b in zip(weights, biases, strict=True)]
         network = Network((layers[0], Activation(ActivationKind.GELU), layers[1]), (2,))
-    kinds = {"enumeration": EnumerationBound, "layered": LayeredBound, "linear": LinearBound}
+    kinds = {"layered": LayeredBound, "linear": LinearBound}
     make = kinds.get(kind, IntervalBound)
     return make(network, domain=Box.cube(2, 3.0), input_norm=Norm(norm), output=Norm.L1)
 
@@ -179,7 +177,7 @@ def test_psi_on_a_network_known_in_closed_form():
     """f(x) = max(x, 0): psi is the distance to the kink, or unlimited where the slope itself is
     allowed.
     """
-    bound = EnumerationBound(
+    bound = LayeredBound(
         affine_chain([[[1.0]], [[1.0]]], [[0.0], [0.0]]),
         domain=Box.cube(1, 4.0),
         input_norm=Norm.LINF,

@@ -270,6 +270,12 @@ FAULTS: tuple[Fault, ...] = (
         "low, high = ranges[0]",
     ),
     Fault(
+        "products of one region's matrices are kept for the next region",
+        "lipschitz/entries.py",
+        "if not np.array_equal(some, before):",
+        "if len(some) != len(before):",
+    ),
+    Fault(
         "a radius in grid steps without the step of snapping",
         "lipschitz/radius.py",
         " + ceil(bound.input_norm.of_ones(bound.domain.dimension))",
@@ -1119,6 +1125,12 @@ FAULTS: tuple[Fault, ...] = (
         "retraining/class_weights.py",
         "max(found) != 1.0",
         "max(found) < 1.0",
+    ),
+    Fault(
+        "rows are called well inside the ball by their rounded length alone",
+        "neighbours/integer_points.py",
+        "POINT_RADIUS - 2.0 - 0.5 * np.sqrt(self.dimension)",
+        "POINT_RADIUS",
     ),
     Fault(
         "points beyond the ball are taken",

@@ -7,6 +7,7 @@ import sys
 import threading
 import warnings
 from copy import copy, deepcopy
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ import pytest
 from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, GuaranteeKind, Neighborhood, Replace
 from reticent.core.errors import IncompatibleGuarantees, InvalidInput, PrivacyWarning
+from reticent.core.releases import Receipt
 from reticent.noise import SecureSampler, SeededSampler
 from reticent.release.fits import (
     DataUse,
@@ -22,7 +24,8 @@ from reticent.release.fits import (
     not_counted,
     use_of,
 )
-from reticent.release.paying import Price, paid
+from reticent.release.paying import Price, paid, receipt_of
+from reticent.release.prepaid import Prepaid
 from reticent.tables.shards import Shards
 
 COST = Guarantee(1.0, 1e-5, AddRemove(data_set="a"))
@@ -75,6 +78,17 @@ def test_a_name_is_enough_and_another_name_does_not_hide_the_rows() -> None:
     other = fitted(rows(10, seed=1), data_set="third")
     other.spent(COST)
     assert other.card_line() == ""
+
+
+def test_a_receipt_says_whether_its_cost_is_that_of_each_answer() -> None:
+    """Three answers at epsilon 2 each cost 6, and three of a plan that cost 2 in all cost 2."""
+    event = PrivacyEvent("labels", COST)
+    each = receipt_of(Price(event, 3, "labels"), SecureSampler(), None)
+    plan = cast(Prepaid, object())
+    together = receipt_of(Price(event, 3, "labels", prepaid=plan), SecureSampler(), None)
+    assert (each.together, together.together) == (False, True)
+    assert Receipt.from_dict(together.to_dict()) == together
+    assert each.describe() != together.describe()
 
 
 def test_a_card_does_not_tell_that_two_data_sets_share_a_record() -> None:

@@ -28,7 +28,7 @@ def ask(service: Service, key: ApiKey, name: str = "request-1", body: bytes = BO
     bundle = service.catalogue.find("labels", may_ask=key.may_ask)
     asked = service.asked(key, bundle, name, body)
     assert isinstance(asked, Asked)
-    with service.answering.turn():
+    with service.answering.turn:
         (answer,) = service.answering.answer([asked])
     if isinstance(answer, Exception):
         raise answer
@@ -59,10 +59,10 @@ def test_an_answer_whose_request_was_given_up_is_not_sent(
     def meanwhile(receipt: Any) -> Any:
         now = answering._clock()
         monkeypatch.setattr(answering, "_clock", lambda: now + 31)
-        answering._turn.release()
+        answering.turn.release()
         with pytest.raises(AnswerLost):
             ask(service, key)
-        answering._turn.acquire()
+        answering.turn.acquire()
         return sign(receipt)
 
     monkeypatch.setattr(service.signer, "receipt", meanwhile)
@@ -85,12 +85,12 @@ def test_a_repeat_while_it_is_being_answered_is_told_so(
     answering, sign = service.answering, service.signer.receipt
 
     def meanwhile(receipt: Any) -> Any:
-        answering._turn.release()
+        answering.turn.release()
         with pytest.raises(RequestUnderWay):
             ask(service, key)
         with pytest.raises(InvalidInput, match="another request"):
             ask(service, key, body=json.dumps({"rows": [[0.0, 0.0]]}).encode())
-        answering._turn.acquire()
+        answering.turn.acquire()
         return sign(receipt)
 
     monkeypatch.setattr(service.signer, "receipt", meanwhile)

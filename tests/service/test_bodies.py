@@ -1,14 +1,22 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reticent.service.bodies import padded, receipt_of
+from reticent.core.bindings import spelled
+from reticent.service.bodies import padded, receipt_of, widest_row
 
 HEAD = {"receipt": {"identifier": "0"}, "signature": {"key": "k"}}
+
+
+def body_of(
+    answers: list[Any], withheld: list[bool], widest: int, head: dict[str, Any] = HEAD
+) -> bytes:
+    return padded(head, spelled(answers), spelled(withheld), len(answers) * widest_row(widest))
 
 
 @given(
@@ -17,8 +25,8 @@ HEAD = {"receipt": {"identifier": "0"}, "signature": {"key": "k"}}
 )
 def test_vectors_take_the_same_room_whatever_they_are(vector: list[float], left: bool) -> None:
     widest = 3 * 25 + 2  # numbers of up to 24 letters, commas, brackets
-    usual = padded(HEAD, [[0.0] * 3], [False], widest)
-    body = padded(HEAD, [None if left else vector], [left], widest)
+    usual = body_of([[0.0] * 3], [False], widest)
+    body = body_of([None if left else vector], [left], widest)
     assert len(body) == len(usual)
     found = json.loads(body)
     assert found["answers"] == [None if left else vector]
@@ -27,7 +35,7 @@ def test_vectors_take_the_same_room_whatever_they_are(vector: list[float], left:
 
 
 def test_length_grows_with_rows_alone() -> None:
-    lengths = [len(padded(HEAD, [None] * rows, [True] * rows, 30)) for rows in range(1, 40)]
+    lengths = [len(body_of([None] * rows, [True] * rows, 30)) for rows in range(1, 40)]
     assert len(set(np.diff(lengths))) == 1
-    longer = padded({**HEAD, "position": 10**9}, [None], [True], 30)
+    longer = body_of([None], [True], 30, {**HEAD, "position": 10**9})
     assert len(longer) == lengths[0]  # how many entries a ledger has does not show either

@@ -5,11 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
-from reticent.core.errors import BudgetExceeded, LedgerUnavailable, ReticentError, ServiceBusy
+from reticent.core.errors import (
+    BudgetExceeded,
+    InvalidInput,
+    LedgerUnavailable,
+    ReticentError,
+    ServiceBusy,
+)
 from reticent.service.edge import Admission, Edge, read_body
 from reticent.service.logs import JsonLines
 from reticent.service.metrics import Metrics
@@ -114,3 +121,15 @@ def test_a_body_that_is_slow_cut_off_or_too_long_is_refused(
     with pytest.raises(RequestRefused) as refused:
         asyncio.run(read_body(receive, stated=50, seconds=0.05, structure=structure))
     assert Problem.of(refused.value).status == status
+
+
+@pytest.mark.parametrize("lists", [2000, 2001])
+def test_a_body_is_counted_alike_in_whatever_parts_it_comes(lists: int) -> None:
+    """Long parts are counted in another way than short ones."""
+    body = b'{"rows": [%b], "subject": "[[,,{\\"["}' % b",".join([b"[1]"] * 2000)
+    for size in (1, 100, 5000, len(body)):
+        structure = Structure(lists=lists, items=2000)
+        with pytest.raises(InvalidInput) if lists == 2000 else nullcontext():
+            for start in range(0, len(body), size):
+                structure.feed(body[start : start + size])
+            assert structure.names == 2

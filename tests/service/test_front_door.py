@@ -261,7 +261,7 @@ def test_the_deadline_is_looked_at_while_the_answering_thread_is_busy(place: Pla
     body = json.dumps({"rows": ROWS}).encode()
 
     async def ask() -> float:
-        with service.answering.turn():  # somebody else computes for a long time
+        with service.answering.turn:  # somebody else computes for a long time
             began = time.monotonic()
             for waited in (
                 service.answered(key, bundle, "request-1", body),

@@ -103,10 +103,10 @@ def test_who_is_late_is_not_charged(service: Service, key: ApiKey, place: Place)
     )
 
     async def late() -> None:
-        service.answering._turn.acquire()  # another one computes
+        service.answering.turn.acquire()  # another one computes
         waiting = asyncio.ensure_future(together.answer(lambda: asked, size=10))
         await asyncio.sleep(0.1)
-        service.answering._turn.release()
+        service.answering.turn.release()
         with pytest.raises(ServiceBusy, match=r"0\.05 s"):
             await waiting
 
@@ -129,12 +129,12 @@ def test_a_long_request_is_not_waited_for(service: Service) -> None:
     free = Answer(b"{}", repeated=False, rows=1)
 
     async def wait_for(sizes: list[int]) -> None:
-        service.answering._turn.acquire()
+        service.answering.turn.acquire()
         waiting = [
             asyncio.ensure_future(together.answer(lambda: free, size=size)) for size in sizes
         ]
         await asyncio.sleep(0.05)
-        service.answering._turn.release()
+        service.answering.turn.release()
         assert await asyncio.gather(*waiting) == [free] * len(sizes)
 
     asyncio.run(wait_for([10, 2**16, 10, 10]))
@@ -150,12 +150,12 @@ def test_a_client_that_has_gone_stops_nobody(service: Service) -> None:
     free = Answer(b"{}", repeated=False, rows=1)
 
     async def gone() -> Answer:
-        service.answering._turn.acquire()
+        service.answering.turn.acquire()
         leaving = asyncio.ensure_future(together.answer(lambda: free, size=1))
         staying = asyncio.ensure_future(together.answer(lambda: free, size=1))
         await asyncio.sleep(0.02)
         leaving.cancel()
-        service.answering._turn.release()
+        service.answering.turn.release()
         return await staying
 
     assert asyncio.run(gone()) == free
@@ -208,11 +208,11 @@ def test_an_answer_is_made_by_one_price_and_one_draw_for_all(
         service.asked(key, bundle, f"request-{n}", body(*[[0.1 * n, 0.2]] * (1 + n % 3)))
         for n in range(many)
     ]
-    with service.answering.turn():
+    with service.answering.turn:
         found = service.answering.answer(asked)  # type: ignore[arg-type]
     assert [type(one) for one in found] == [Answer] * many
     assert counted.calls == {"checked": many, "price": many, "draw": 1}
-    with service.answering.turn():
+    with service.answering.turn:
         again = service.answering.answer(asked)  # type: ignore[arg-type]
     assert [one.body for one in again] == [one.body for one in found]  # type: ignore[union-attr]
     assert counted.calls["draw"] == 1

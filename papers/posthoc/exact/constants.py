@@ -34,8 +34,8 @@ from reticent.core.errors import (
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.lipschitz.bounds import LipschitzBound, Output, Region, parse_output
-from reticent.lipschitz.layered import direct_bound
 from reticent.networks.network import Network
+from reticent.systems.posthoc.certificates import bound_of
 
 RELATIVE = 2.0**-20
 """Relative tolerance of the values that ``ExactBound`` reports. Its decisions have none."""
@@ -317,7 +317,7 @@ class ExactBound(LipschitzBound):
         [1.0, 3.0]
 
     Utility:
-        The exact constant: 1 where intervals have 4.3 and enumeration 2.0 on trained 8-32-16-8
+        The exact constant: 1 where intervals have 4.3 and layered 1.3 on trained 8-32-16-8
         networks (docs/certificates.md).
 
     Runtime:
@@ -334,12 +334,12 @@ class ExactBound(LipschitzBound):
 
     See Also:
         reticent.lipschitz.LayeredBound: a bound at a public cost.
-        reticent.lipschitz.EnumerationBound: one hidden layer, a thousand times faster.
+        reticent.lipschitz.LayeredBound: a thousand times faster with one hidden layer.
         papers.posthoc.exact.constants.lipschitz_constant: one constant, with a witness.
     """
 
     kind: ClassVar[str] = "exact"
-    affordable_points: ClassVar[int] = 100
+    affordable_points = 100
     cost_is_public: ClassVar[bool] = False
 
     def __init__(
@@ -359,7 +359,9 @@ class ExactBound(LipschitzBound):
             )
         self.relative = positive(relative, name="relative")
         self.limits = limits or Limits()
-        self._cheap = direct_bound(network, domain=domain, input_norm=input_norm, output=output)
+        self._cheap = bound_of(
+            "auto", network, domain=domain, input_norm=self.input_norm, output=self.output
+        )
         # The domain rounded outward to the grid: what regions are cut to.
         whole = self._cheap.region(domain.center[None], np.array([np.inf])).box
         self._whole = Box(whole.lower[0] * whole.unit, whole.upper[0] * whole.unit)

@@ -24,7 +24,7 @@ from reticent.core.errors import CertificationFailed, UnsupportedNetwork, Unsupp
 from reticent.core.norms import sign_patterns
 from reticent.core.regions import Box
 from reticent.lipschitz.bounds import Functionals, Output
-from reticent.lipschitz.enumeration import MAX_INPUTS
+from reticent.lipschitz.layered import MAX_INPUTS
 from reticent.networks.network import Network
 
 Signs = npt.NDArray[np.int8]

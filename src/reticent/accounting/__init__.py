@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from reticent.accounting.calibration import epsilon_per_answer, noise_multiplier
     from reticent.accounting.composition import (
         Composition,
-        basic_epsilon,
         optimal_delta,
         optimal_epsilon,
         smallest_epsilon,
@@ -76,7 +75,6 @@ __all__ = [
     "ShuffledChannel",
     "StatedCost",
     "ZeroConcentratedCost",
-    "basic_epsilon",
     "calibrate_individual_gaussian",
     "calibrate_private_knn",
     "epsilon_of_rdp",

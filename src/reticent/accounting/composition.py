@@ -37,25 +37,6 @@ class Composition:
     candidates: dict[str, float]
 
 
-def basic_epsilon(*, epsilon: float, answers: int) -> float:
-    """Return the sum of the answers' epsilon: ``answers * epsilon``.
-
-    Example:
-        >>> basic_epsilon(epsilon=0.5, answers=4)
-        2.0
-
-    References:
-        - Dwork and Roth (2014), "The algorithmic foundations of differential privacy",
-          doi:10.1561/0400000042, theorem 3.16.
-        - Dwork, McSherry, Nissim and Smith (2006), "Calibrating noise to sensitivity in private
-          data analysis", doi:10.1007/11681878_14.
-
-    See Also:
-        reticent.accounting.smallest_epsilon: this or the optimum.
-    """
-    return count(answers, name="answers") * positive(epsilon, name="epsilon")
-
-
 def optimal_delta(
     *, epsilon: float, answers: int, total_epsilon: float, answer_delta: float
 ) -> float:
@@ -180,10 +161,11 @@ def smallest_epsilon(
         reticent.accounting.PldAccountant: answers that differ.
         reticent.accounting.RdpAccountant: answers of known noise.
     """
+    epsilon, answers = positive(epsilon, name="epsilon"), count(answers, name="answers")
     own = answers * probability(answer_delta, name="answer_delta")
     spare = probability(delta, name="delta") - own
     candidates = {
-        "basic": basic_epsilon(epsilon=epsilon, answers=answers) if spare >= 0 else math.inf,
+        "basic": answers * epsilon if spare >= 0 else math.inf,
         "optimal": optimal_epsilon(
             epsilon=epsilon, answers=answers, delta=delta, answer_delta=answer_delta
         ),

@@ -333,29 +333,17 @@ def _drawn(seen: Array, which: Integers, values: Array, lessons: _Lessons, criti
 
     The decoder learns from ``seen`` answers about the rows ``which``.
     """
-    wanted, shape, seed, report = lessons.targets, lessons.shape, lessons.seed, lessons.report
-    if _pictures(wanted, shape):
-        from reticent.attacks.reconstruction import ReconstructionConfig, train_reconstructor
+    from reticent.attacks.decoder import DecoderConfig, train_decoder
 
-        square = shape[0] % 4 == 0 and shape[1] % 4 == 0
-        config = ReconstructionConfig(
-            hidden=(128,),
-            epochs=_epochs(len(seen)),
-            seed=seed,
-            architecture="convolutional" if square else "dense",
-            channels=16,
-            critic=critic,
-        )
-        pictures = wanted[which].reshape(-1, *shape)
-        reconstructor = train_reconstructor(seen, pictures, config, noise=None, report=report)
-        drawn = reconstructor.reconstruct(values)
-        return np.asarray(drawn, dtype=np.float64).reshape(len(values), -1)
-    from reticent.attacks.hijacking import HijackingConfig, train_hijacker
-
-    hijacker = train_hijacker(
-        seen, wanted[which], HijackingConfig(epochs=_epochs(len(seen)), seed=seed), report=report
-    )
-    return hijacker.reconstruct(values)
+    wanted, settings = lessons.targets[which], dict[str, Any]()
+    if _pictures(lessons.targets, lessons.shape):
+        wanted = wanted.reshape(-1, *lessons.shape)
+        square = not any(side % 4 for side in lessons.shape)
+        kind = "convolutional" if square else "dense"
+        settings = {"hidden": (128,), "architecture": kind, "channels": 16, "critic": critic}
+    config = DecoderConfig(epochs=_epochs(len(seen)), seed=lessons.seed, **settings)
+    drawn = train_decoder(seen, wanted, config, report=lessons.report).reconstruct(values)
+    return np.asarray(drawn, dtype=np.float64).reshape(len(values), -1)
 
 
 def _epochs(rows: int) -> int:

@@ -6,8 +6,8 @@ from reticent.attacks.fitted import FittedAttack
 from reticent.pages.page import Section, Table, page
 
 
-def attack_page(found: FittedAttack) -> str:
-    """Return the whole page as HTML. It needs no script and loads nothing."""
+def tables(found: FittedAttack) -> tuple[Table, Table]:
+    """Return the success of guesses, and the errors of estimates, beside what no attack passes."""
     games = [
         (game.name, [f"{x:.3f}" for x in (game.success, game.lower, game.cap, game.blind)])
         for game in found.games
@@ -22,6 +22,16 @@ def attack_page(found: FittedAttack) -> str:
     exceeded = [game.name for game in found.games if game.exceeded]
     exceeded += [one.name for one in found.reconstructions if one.exceeded]
     heads = ("right", "at least, by counting", found.cap, "without an answer")
+    floors = ("mean squared error", found.floor, "without an answer")
+    return (
+        Table("question", heads, games, strong=tuple(exceeded)),
+        Table("estimate of the input", floors, estimates, strong=tuple(exceeded)),
+    )
+
+
+def attack_page(found: FittedAttack) -> str:
+    """Return the whole page as HTML. It needs no script and loads nothing."""
+    games, estimates = tables(found)
     return page(
         "What attackers get back, and what they cannot",
         f"{found.verdict[0].upper()}{found.verdict[1:]}.",
@@ -35,7 +45,7 @@ def attack_page(found: FittedAttack) -> str:
                 {found.claim_words}. Each cap follows from it, for rows farther apart by steps of
                 the radius. All lower limits hold together with confidence
                 {found.confidence:g}.""",
-                [Table("question", heads, games, strong=tuple(exceeded))],
+                [games],
             ),
             Section(
                 "Estimates of the input",
@@ -44,14 +54,7 @@ def attack_page(found: FittedAttack) -> str:
                 candidates, which needs no answer.
 
                 This page is as private as the bundle and the rows that it was made with.""",
-                [
-                    Table(
-                        "estimate",
-                        ("error", found.floor, "without an answer"),
-                        estimates,
-                        strong=tuple(exceeded),
-                    )
-                ],
+                [estimates],
             ),
         ],
         name=found.system,

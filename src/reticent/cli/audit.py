@@ -11,6 +11,7 @@ import typer
 from reticent.cli import claims
 from reticent.cli.bundles import open_bundle, read_inputs, tell_totals
 from reticent.cli.options import (
+    Alpha,
     ArrayName,
     BundleFolder,
     Columns,
@@ -22,6 +23,7 @@ from reticent.cli.options import (
     Page,
     Research,
     TrustedKey,
+    group,
 )
 from reticent.core.errors import GuaranteeRefuted, InvalidInput
 
@@ -29,24 +31,10 @@ if TYPE_CHECKING:
     from reticent.attacks.fitted import FittedAttack
     from reticent.audit.claims import ClaimAudit
 
-audit_app = typer.Typer(
-    help="Measure what a fitted system gives away, against what it claims.", no_args_is_help=True
+audit_app = group("Measure what a fitted system gives away, against what it claims.")
+attack_app = group(
+    "Measure what an attacker gets back from a fitted system, beside the proved bounds."
 )
-attack_app = typer.Typer(
-    help="Measure what an attacker gets back from a fitted system, beside the proved bounds.",
-    no_args_is_help=True,
-)
-Alpha = Annotated[float, typer.Option(help="Chance of refuting a claim that holds.")]
-
-
-@audit_app.callback()
-def audit() -> None:
-    """Measure what a fitted system gives away, against what it claims."""
-
-
-@attack_app.callback()
-def attack() -> None:
-    """Measure what an attacker gets back from a fitted system, beside the proved bounds."""
 
 
 audit_app.command(name="function")(claims.function)
@@ -260,21 +248,11 @@ def _print_audit(found: ClaimAudit) -> None:
 
 
 def _print_attack(found: FittedAttack) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from reticent.attacks.page import tables
+    from reticent.cli.files import print_table
 
-    console = Console()
-    games = Table(
-        "question", "right", "at least", found.cap, "without an answer", title=found.system
-    )
-    for game in found.games:
-        numbers = (game.success, game.lower, game.cap, game.blind)
-        games.add_row(game.name, *(f"{number:.3f}" for number in numbers))
-    console.print(games)
-    estimates = Table("estimate of the input", "mean squared error", found.floor, "blind")
-    for one in found.reconstructions:
-        estimates.add_row(one.name, *(f"{x:.4g}" for x in (one.error, one.floor, one.blind)))
-    console.print(estimates)
+    for table in tables(found):
+        print_table(table, found.system)
     typer.echo(f"claim: {found.claim_words}")
     typer.echo(
         f"{found.candidates} candidates; seed {found.seed}; no budget was charged; all lower "

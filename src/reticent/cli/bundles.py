@@ -335,10 +335,9 @@ def certify(
     the guarantee.
     """
     import numpy as np
-    from rich.console import Console
-    from rich.table import Table
 
-    from reticent.cli.files import ANSWERS, column_content, format_of
+    from reticent.cli.files import ANSWERS, column_content, format_of, print_table
+    from reticent.pages.page import Table
 
     positive(radius, name="radius")
     kind = "" if output is None else format_of(output, ANSWERS)
@@ -351,18 +350,12 @@ def certify(
             bounds = bound.bound(points, radius)
             put(column_content("bound", bounds, kind))
     quantiles = finite_array(np.quantile(bounds, [0.0, 0.5, 0.9, 1.0]), name="bounds")
-    table = Table(
-        "",
-        "Lipschitz bound",
-        title=f"{len(points)} inputs, radius {radius:g}, {bound.kind}",
-    )
-    for name, value in zip(
-        ("smallest", "median", "90 % of inputs below", "largest"), quantiles, strict=True
-    ):
-        table.add_row(name, f"{value:.6g}")
-    table.add_row("whole public domain", f"{bound.global_bound():.6g}")
-    table.add_row("proposal that the noise covers", f"{proposal:.6g}")
-    Console().print(table)
+    names = ("smallest", "median", "90 % of inputs below", "largest")
+    rows = [(name, [f"{value:.6g}"]) for name, value in zip(names, quantiles, strict=True)]
+    rows.append(("whole public domain", [f"{bound.global_bound():.6g}"]))
+    rows.append(("proposal that the noise covers", [f"{proposal:.6g}"]))
+    title = f"{len(points)} inputs, radius {radius:g}, {bound.kind}"
+    print_table(Table("", ["Lipschitz bound"], rows), title)
     typer.echo("A local constant is as private as its input: for public or calibration data only.")
     tell_totals(system)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reticent.cli.options import Overwrite, Page, SchemaFile
+from reticent.cli.options import Alpha, Overwrite, Page, SchemaFile
 from reticent.core.errors import GuaranteeRefuted, InvalidInput, InvalidParameter
 from reticent.core.files import output_file
 
@@ -104,7 +104,7 @@ def function(
     ] = False,
     draws: Annotated[int, typer.Option(help="Most draws.")] = 20_000,
     seconds: Annotated[float, typer.Option(help="Time limit.")] = 120.0,
-    alpha: Annotated[float, typer.Option(help="Chance of refuting a claim that holds.")] = 0.001,
+    alpha: Alpha = 0.001,
     seed: Annotated[int | None, typer.Option(help="Seed of coins, never the subject's.")] = None,
     source: Annotated[str, typer.Option(help="Sentence that makes the claim.")] = "",
     protected: Annotated[str, typer.Option(help="Protected data.")] = "not said",

@@ -8,27 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reticent.cli.options import TrainingSeed
+from reticent.cli.options import TrainingSeed, group
 from reticent.core.extras import require
 from reticent.core.files import output_folder
 
 if TYPE_CHECKING:
     from reticent.demos.page import Demonstration
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Run a demonstration and write a page of its results.",
-    rich_markup_mode=None,
-)
+app = group("Run a demonstration and write a page of its results.")
 
 Output = Annotated[
     Path | None, typer.Option(help="Folder to write. An earlier demonstration there is replaced.")
 ]
-
-
-@app.callback()
-def demonstrations() -> None:
-    """Run a demonstration and write a page of its results."""
 
 
 @app.command()

@@ -20,6 +20,7 @@ from reticent.core.errors import InvalidInput
 from reticent.core.files import check_replaceable, output_file, read_regular
 from reticent.core.releases import Release
 from reticent.core.signatures import receipt_content, sign_receipt
+from reticent.pages.page import Table
 from reticent.tables.batches import (
     FORMATS,
     check_format,
@@ -332,6 +333,19 @@ def write_page(
         put(made if isinstance(made, bytes) else made.encode())
     if not quiet:
         typer.echo(f"written to {page}")
+
+
+def print_table(table: Table, title: str) -> None:
+    """Print a table of a page, if it has rows."""
+    from rich import table as rich_table
+    from rich.console import Console
+    from rich.text import Text
+
+    made = rich_table.Table(table.first, *table.columns, title=title)
+    for name, cells in table.rows:
+        made.add_row(Text(name), *map(Text, cells))
+    if table.rows:
+        Console().print(made)
 
 
 def column_content(name: str, values: AnyArray, kind: str) -> bytes:

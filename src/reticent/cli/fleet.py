@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from reticent.cli.options import (
+    BehindProxy,
     Delta,
     DrawnSeed,
     Epsilon,
@@ -19,19 +20,14 @@ from reticent.cli.options import (
     LedgerUrl,
     Overwrite,
     SchemaFile,
+    group,
 )
 from reticent.core.errors import InvalidInput
 
-shuffle_app = typer.Typer(
-    help="Collect sealed reports of many devices, and forward them without their senders.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+shuffle_app = group(
+    "Collect sealed reports of many devices, and forward them without their senders."
 )
-aggregate_app = typer.Typer(
-    help="Plan rounds of reports, and count what a shuffler forwards.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+aggregate_app = group("Plan rounds of reports, and count what a shuffler forwards.")
 
 RoundFile = Annotated[Path, typer.Argument(metavar="ROUND", help="File of the signed round.")]
 Home = Annotated[
@@ -49,14 +45,6 @@ Database = Annotated[
 ]
 Host = Annotated[str, typer.Option(help="Address to bind.")]
 Port = Annotated[int, typer.Option(help="Port to bind.")]
-BehindProxy = Annotated[
-    bool,
-    typer.Option(
-        "--behind-proxy",
-        help="Listen at other addresses than this machine's own, behind a proxy that limits "
-        "connections.",
-    ),
-]
 
 _PUBLIC = "public.json"
 

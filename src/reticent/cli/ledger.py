@@ -25,6 +25,7 @@ from reticent.cli.options import (
     Principal,
     Subject,
     SubjectColumn,
+    group,
 )
 from reticent.core.errors import BudgetExceeded, CorruptLedger, InvalidInput
 from reticent.core.files import output_file
@@ -36,11 +37,9 @@ if TYPE_CHECKING:
     from reticent.core import Scope
     from reticent.ledger import Budget, Ledger, LedgerReport
 
-ledger_app = typer.Typer(
-    help="Keep budgets that cannot be overspent: who has spent how much of whose privacy, and "
-    "what is left.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+ledger_app = group(
+    "Keep budgets that cannot be overspent: who has spent how much of whose privacy, and what is "
+    "left."
 )
 
 _FIGURE_BYTES = 1_000_000

@@ -19,6 +19,14 @@ ScoringName = Literal[
 ]
 TableFormat = Literal["parquet", "csv", "arrow"]
 
+
+def group(words: str) -> typer.Typer:
+    """Return an empty group of commands, which is one even when it has one command only."""
+    made = typer.Typer(help=words, no_args_is_help=True, rich_markup_mode=None)
+    made.callback()(lambda: None)
+    return made
+
+
 # Rows and their columns
 
 PublicRows = Annotated[Path, typer.Argument(metavar="ROWS", help=f"PUBLIC rows: {_ROWS}.")]
@@ -149,4 +157,19 @@ DrawnSeed = Annotated[
 ]
 Jobs = Annotated[
     int | None, typer.Option(metavar="N", help="Number of processes, -1 for one per core.")
+]
+
+# Tests of claims
+
+Alpha = Annotated[float, typer.Option(help="Chance of refuting a claim that holds.")]
+
+# Servers
+
+BehindProxy = Annotated[
+    bool,
+    typer.Option(
+        "--behind-proxy",
+        help="Listen at other addresses than this machine's own, behind a proxy that limits "
+        "connections.",
+    ),
 ]

@@ -77,10 +77,10 @@ def radius(
     rows. Nothing is released and no budget is charged. With --research the default epsilon is what
     a sound account gives, and not what the paper states.
     """
-    from reticent.cli.files import check_page, read_rows, write_page
+    from reticent.cli.files import check_page, print_table, read_rows, write_page
     from reticent.core.extras import require
     from reticent.radius import survey_radius
-    from reticent.radius.page import radius_page
+    from reticent.radius.page import lines, radius_page, tables
 
     check_page(page, overwrite=overwrite)
     if page is not None:
@@ -113,7 +113,11 @@ def radius(
     if as_json:
         typer.echo(json.dumps(asdict(survey), indent=2))
     else:
-        _print(survey)
+        for line in lines(survey):
+            typer.echo(line)
+        titles = ("within R", "cap on naming the right one of two", "rules that choose R")
+        for table, title in zip(tables(survey), titles, strict=True):
+            print_table(table, title)
 
     def content() -> str:
         return radius_page(
@@ -182,48 +186,3 @@ def _pictures(system: Any, points: Array, found: RadiusSurvey, seed: int) -> Any
         shown=_NEIGHBOURS,
         seed=seed,
     )
-
-
-def _print(found: RadiusSurvey) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from reticent.radius.page import lines, shown
-
-    console = Console()
-    for line in lines(found):
-        typer.echo(line)
-    if found.at:
-        counts = Table(
-            "R", "rows with another within R", "pairs", "others, median", title="within R"
-        )
-        for name in found.other:
-            counts.add_column(f"another {name}")
-        counts.add_column("steps, random pair")
-        for at in found.at:
-            shares = [f"{share:.1%}" for share in at.counterfactuals.values()]
-            counts.add_row(
-                f"{at.radius:g}",
-                str(at.with_neighbour),
-                str(at.pairs),
-                f"{at.median_neighbours:g}",
-                *shares,
-                str(at.median_hops),
-            )
-        console.print(counts)
-        caps = Table(
-            "R", "epsilon", "e^epsilon", "neighbours", "median pair", "99 of 100 pairs",
-            title="cap on naming the right one of two",
-        )  # fmt: skip
-        for cap in found.caps:
-            caps.add_row(
-                f"{cap.radius:g}",
-                f"{cap.epsilon:g}",
-                f"{cap.factor:.4g}",
-                *(f"{value:.3f}" for value in (cap.neighbours, cap.median_pair, cap.farthest)),
-            )
-        console.print(caps)
-    rules = Table("rule", "R", title="rules that choose R")
-    for rule in found.rules:
-        rules.add_row(rule.name, shown(rule.radius))
-    console.print(rules)

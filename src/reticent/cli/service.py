@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,6 +13,7 @@ import typer
 
 from reticent.cli.ledger import opened
 from reticent.cli.options import (
+    BehindProxy,
     BundleFolder,
     Embedder,
     Json,
@@ -22,6 +23,7 @@ from reticent.cli.options import (
     SigningKey,
     TrainingSeed,
     TrustedKey,
+    group,
 )
 from reticent.core.errors import InvalidInput
 
@@ -29,16 +31,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-keys_app = typer.Typer(
-    help="Manage the service's keys: who may ask, for which bundles, about whom, until when.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+keys_app = group(
+    "Manage the service's keys: who may ask, for which bundles, about whom, until when."
 )
-service_app = typer.Typer(
-    help="Manage the data that the service keeps beside its ledger.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+service_app = group("Manage the data that the service keeps beside its ledger.")
 
 
 def serve(
@@ -60,14 +56,7 @@ def serve(
     ] = None,
     host: Annotated[str | None, typer.Option(help="Address to bind. Default: 127.0.0.1.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to bind. Default: 8000.")] = None,
-    behind_proxy: Annotated[
-        bool,
-        typer.Option(
-            "--behind-proxy",
-            help="Listen at other addresses than this machine's own, behind a proxy that limits "
-            "connections.",
-        ),
-    ] = False,
+    behind_proxy: BehindProxy = False,
     workers: Annotated[int | None, typer.Option(help="Processes. Default: 1.")] = None,
     config: Annotated[
         Path | None,
@@ -154,7 +143,7 @@ def create(
             bundles=bundle or (),
             subjects=subject or (),
             role=role,
-            lasts=None if days is None else timedelta(days=days).total_seconds(),
+            lasts=None if days is None else 86400.0 * days,
         )
     if as_json:
         typer.echo(json.dumps({"key": secret, **asdict(made)}, indent=2))
@@ -213,11 +202,6 @@ def revoke(
 
 def _day(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-@service_app.callback()
-def _service() -> None:
-    """Manage the data that the service keeps beside its ledger."""
 
 
 @service_app.command()

@@ -20,7 +20,8 @@ from typing import Any
 from reticent.core.errors import InvalidInput
 
 _SPELLED = re.compile("[0-9a-f]{32}")
-_encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode
+spelled = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode
+"""The JSON of answers, as digests and bodies have it. Making an encoder takes as long as a body."""
 
 
 def request_digest(nonce: str, bundle: str, content: bytes) -> str:
@@ -67,7 +68,15 @@ def answers_digest(
         >>> one == answers_digest("0" * 32, *args, ["no"], [False])
         False
     """
-    content = _encode([bundle, list(columns), list(answers), list(withheld)])
+    texts = spelled(list(answers)), spelled(list(withheld))
+    return spelled_digest(salt, bundle, columns, *texts)
+
+
+def spelled_digest(
+    salt: str, bundle: str, columns: Sequence[str], answers: str, withheld: str
+) -> str:
+    """Return ``answers_digest``, of answers and truth values that are ``spelled`` already."""
+    content = f"[{spelled(bundle)},{spelled(list(columns))},{answers},{withheld}]"
     return _keyed(salt, b"reticent answers\0" + content.encode())
 
 

@@ -27,11 +27,11 @@ class Receipt:
 
     Attributes:
         mechanism: name of the mechanism.
-        guarantee: cost of *each* answer, withheld ones included.
+        guarantee: cost of *each* answer, withheld ones included, or of all answers of a plan.
         answers: number of inputs in the call, withheld ones included.
         bundle: identity of the bundle that answered, made from nothing private, or "" for a bare
             mechanism.
-        certificate: kind of certificate ("enumeration", "interval", "global", "none").
+        certificate: kind of certificate ("layered", "interval", "global", "none").
         sampler: source of the noise.
         seeded: whether a caller's seed drove the noise. Such values are *not private*.
         booked: ledger entry, or the first and last of those that charged every row to a scope of
@@ -46,6 +46,8 @@ class Receipt:
             where no service answered (``core.bindings``).
         reply: digest of the answers, keyed by a salt that the client alone was sent, or "" where no
             service answered.
+        together: whether the guarantee is that of a plan: of all its answers, in this call and in
+            others.
     """
 
     mechanism: str
@@ -61,15 +63,24 @@ class Receipt:
     identifier: str = field(default_factory=lambda: token_hex(8))
     request: str = ""
     reply: str = ""
+    together: bool = False
 
     def describe(self) -> str:
         """Return the receipt as one line."""
-        privacy = "seeded: not private" if self.seeded else self.guarantee.describe()
+        privacy = self.guarantee.describe()
+        if self.seeded:
+            privacy = "seeded: not private"
+        elif self.together:
+            privacy = f"all answers of the plan together: {privacy}"
+        elif self.answers > 1:
+            privacy = f"each of them: {privacy}"
         ledger = f"booked as {self.booked}" if self.booked else "not booked in any ledger"
         return f"{self.answers} answer(s) by {self.mechanism}; {privacy}; {ledger}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, with the two digests only where a service answered."""
+        """Return plain values for JSON, with the two digests only where a service answered, and
+        ``together`` only where it holds.
+        """
         bound = {"request": self.request, "reply": self.reply}
         return {
             "mechanism": self.mechanism,
@@ -84,6 +95,7 @@ class Receipt:
             "digest": self.digest,
             "identifier": self.identifier,
             **(bound if self.request or self.reply else {}),
+            **({"together": True} if self.together else {}),
         }
 
     @classmethod
@@ -98,6 +110,8 @@ class Receipt:
         guarantee = Guarantee.from_dict(fields.pop("guarantee"))
         if type(fields["seeded"]) is not bool:
             raise InvalidInput(f"seeded: expected true or false, got {fields['seeded']!r:.20}")
+        if type(fields.get("together", False)) is not bool:
+            raise InvalidInput(f"together: expected true or false, got {fields['together']!r:.20}")
         return cls(guarantee=guarantee, **fields)
 
 

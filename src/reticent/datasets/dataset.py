@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from reticent.core.arrays import Integers
 from reticent.core.errors import InvalidInput
-from reticent.datasets.parts import check_labels
+from reticent.datasets.table import check_labels
 
 Images = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.float64]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from reticent.datasets.dataset import Dataset
+from reticent.datasets.table import last_fifth_held_out
 
 
 def load_digits() -> Dataset:
@@ -28,14 +29,13 @@ def load_digits() -> Dataset:
     bunch = sklearn_digits()
     images = (np.asarray(bunch.images, dtype=np.float32) / np.float32(16)).astype(np.float32)
     labels = np.asarray(bunch.target, dtype=np.int64)
-    order = np.random.RandomState(0).permutation(len(images))
-    kept = len(images) - len(images) // 5
+    train, test = last_fifth_held_out(len(images))
     return Dataset(
         name="digits",
-        train_images=images[order[:kept]],
-        train_labels=labels[order[:kept]],
-        test_images=images[order[kept:]],
-        test_labels=labels[order[kept:]],
+        train_images=images[train],
+        train_labels=labels[train],
+        test_images=images[test],
+        test_labels=labels[test],
         class_names=tuple(str(digit) for digit in range(10)),
         origin="scikit-learn load_digits (UCI Optical Recognition of Handwritten Digits, CC BY "
         "4.0)",

@@ -17,7 +17,6 @@ from reticent.core.files import OutputFolder
 from reticent.core.guarantees import GuaranteeCard
 from reticent.pages.line_chart import Series
 from reticent.pages.page import Fact, Section, Table, page, paragraphs
-from reticent.pages.parts import card_section
 
 MARKER = "results.json"
 """Mark of a folder that a demonstration wrote, and that another may replace."""
@@ -73,7 +72,9 @@ class Demonstration:
             [
                 paragraphs(self.notes),
                 *self.sections,
-                card_section(self.system.card()),
+                '<section aria-labelledby="card"><h2 id="card">The guarantee, in plain words</h2>',
+                "<p>This card travels with the bundle; <code>reticent card</code> prints it.</p>",
+                f'<div class="card">{self.system.card().to_html()}</div></section>',
                 '<section aria-labelledby="try"><h2 id="try">Try it</h2>',
                 "<p>This page's folder holds the fitted bundle. Run these commands there:</p>",
                 f"<pre><code>{escape(chr(10).join(commands))}</code></pre></section>",

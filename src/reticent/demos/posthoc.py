@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reticent.attacks import ReconstructionConfig, picture_quality, train_reconstructor
+from reticent.attacks import DecoderConfig, picture_quality, train_decoder
 from reticent.core.errors import InvalidInput
 from reticent.core.norms import Norm
 from reticent.core.releases import Release
@@ -48,7 +48,7 @@ _EMBEDDER = EmbedderConfig(
     image_shape=(8, 8), latent_dimension=6, beta=0.4, epochs=40, batch_size=64, width=256
 )
 _HEAD = HeadConfig(epochs=16, batch_size=250)
-_ATTACK = ReconstructionConfig(epochs=15)
+_ATTACK = DecoderConfig(epochs=15)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ class Settings:
     hidden: tuple[int, ...] = (32,)
     epochs: int = 50
     head: HeadConfig = _HEAD
-    attack: ReconstructionConfig = _ATTACK
+    attack: DecoderConfig = _ATTACK
     copies: int = 3
     train_rows: int = 16_000
     test_rows: int = 2_000
@@ -204,7 +204,7 @@ class Job:
     def drawn(self, taught: npt.NDArray[Any], seen: npt.NDArray[Any]) -> Images:
         """Return the held-out pictures as drawn by an attacker who learnt from ``taught``."""
         pictures = np.tile(self.images, (len(taught) // len(self.images), 1, 1))
-        decoder = train_reconstructor(
+        decoder = train_decoder(
             taught, pictures, self.settings.attack, noise=None, report=self.report
         )
         return decoder.reconstruct(seen)

@@ -486,6 +486,14 @@ class Ledger:
         with self.store.read() as connection:
             return read_tip(connection).anchor
 
+    def kept_anchor(self) -> Anchor:
+        """Return the same, once it survives a power cut and is known outside the database.
+
+        Raises:
+            LedgerUnavailable: the ledger could not be written, or is older than its anchor.
+        """
+        return self._post(lambda page: page.tip.anchor)
+
     def holds(self, anchor: Anchor) -> bool:
         """Return whether the ledger has the entry that ``anchor`` names."""
         with self.store.read() as connection:

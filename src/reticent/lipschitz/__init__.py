@@ -1,7 +1,6 @@
 """Sound bounds on local Lipschitz constants, and radii."""
 
 from reticent.lipschitz.bounds import LipschitzBound, Output
-from reticent.lipschitz.enumeration import EnumerationBound
 from reticent.lipschitz.interval import IntervalBound
 from reticent.lipschitz.layered import LayeredBound
 from reticent.lipschitz.linear import LinearBound
@@ -9,7 +8,6 @@ from reticent.lipschitz.operator_norms import OperatorNormBound
 from reticent.lipschitz.radius import LevelTest, grid_radius, snap, stability_radius
 
 __all__ = [
-    "EnumerationBound",
     "IntervalBound",
     "LayeredBound",
     "LevelTest",

@@ -132,12 +132,12 @@ class LipschitzBound(ABC):
 
     Utility:
         Noise grows in proportion to the bound. At radius 0.5, l-infinity to l1, on trained
-        8-32-16-8 networks the layered bound is 1.3 times the exact constant, enumeration 2.0 times,
-        intervals 4.3 times (docs/certificates.md, section 1).
+        8-32-16-8 networks the layered bound is 1.3 times the exact constant, intervals 4.3 times
+        (docs/certificates.md, section 1).
 
     Runtime:
-        From microseconds (enumeration) to seconds (exact search) a point. Each subclass states its
-        own.
+        From microseconds (one hidden layer) to seconds (exact search) a point. Each subclass states
+        its own.
 
     References:
         - Zhang, Zhang and Hsieh (2019), "RecurJac: an efficient recursive algorithm for bounding
@@ -149,13 +149,12 @@ class LipschitzBound(ABC):
 
     See Also:
         reticent.lipschitz.IntervalBound: any network and norm.
-        reticent.lipschitz.EnumerationBound: one hidden layer.
-        reticent.lipschitz.LayeredBound: two and more hidden layers.
+        reticent.lipschitz.LayeredBound: ReLU networks of few inputs.
     """
 
     kind: ClassVar[str]
-    affordable_points: ClassVar[int] = 1000
-    _asked_at_once: ClassVar[int] = 32
+    affordable_points: int = 1000
+    _asked_at_once: int = 32
     cost_is_public: ClassVar[bool] = True
 
     def __init__(self, network: Network, *, domain: Box, input_norm: Norm, output: Output) -> None:

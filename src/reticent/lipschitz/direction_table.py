@@ -15,9 +15,16 @@ from typing import ClassVar
 import numpy as np
 
 from reticent.core.arrays import Array
-from reticent.grids.arithmetic import ExactLinear, Interval, euclidean_norm
+from reticent.grids.arithmetic import (
+    ExactLinear,
+    Interval,
+    around,
+    euclidean_norm,
+    power_of_two_at_least,
+)
 from reticent.lipschitz.bounds import combine
 from reticent.lipschitz.slopes import scaled_by
+from reticent.networks.layers import Affine
 
 COLUMNS = 256
 """About so many pairs of a functional and a direction are looked at in one pass."""
@@ -57,44 +64,47 @@ class DirectionTable:
     @classmethod
     def build(
         cls,
-        first: Interval,
-        last: ExactLinear,
+        first: Array,
+        last: Array,
+        directions: Array,
         *,
         whole: Interval,
-        largest_derivative: float,
         l2: bool,
     ) -> DirectionTable:
         """Return the table of a network with one hidden layer.
 
         Args:
-            first: derivatives of the hidden layer's pre-activations, shape (directions, hidden).
-            last: the map from the hidden layer to the functionals, without bias.
+            first: weights of the first layer, shape (hidden, inputs).
+            last: functionals times the weights of the last layer, shape (functionals, hidden).
+            directions: input directions, shape (directions, inputs).
             whole: slopes of the hidden layer over the whole domain, shape (1, hidden).
-            largest_derivative, l2: the attributes of the same names.
+            l2: the attribute of that name.
         """
+        along, exact = first_and_last(first, last, directions, whole)
+        largest = exact(scaled_by(along, _each(whole), along.largest())).largest()
         one, zero = np.ones(1), np.zeros(1)
         states = [
-            scaled_by(first, Interval(low, one, 1.0), np.inf).on_grid(last.input_unit)
+            scaled_by(along, Interval(low, one, 1.0), np.inf).on_grid(exact.input_unit)
             for low in (one, zero)
         ]
         # Axes: state and neuron, functional, direction.
         center, spread = (
             np.concatenate([_terms(state.lower * sign + state.upper, weight) for state in states])
-            for sign, weight in ((1.0, last.weight), (-1.0, last.absolute))
+            for sign, weight in ((1.0, exact.weight), (-1.0, exact.absolute))
         )
         table = cls(
             centers=(_flat(center),),
             spreads=(_flat(spread),),
             reach=np.array([np.inf, 0.0]),
-            functionals=len(last.weight),
-            slack=last.slack,
-            unit=last.output_unit,
-            largest_derivative=largest_derivative,
+            functionals=len(exact.weight),
+            slack=exact.slack,
+            unit=exact.output_unit,
+            largest_derivative=largest,
             l2=l2,
         )
         reach = table._per_direction(_states(whole), 0)[0]
         order = np.argsort(-reach, kind="stable")
-        step = max(1, COLUMNS // len(last.weight))
+        step = max(1, COLUMNS // len(last))
         blocks = [order[start : start + step] for start in range(0, len(order), step)]
         return replace(
             table,
@@ -138,6 +148,26 @@ class DirectionTable:
         if self.l2:
             return euclidean_norm(magnitude.swapaxes(1, 2), self.unit, self.largest_derivative)
         return combine(magnitude * self.unit, "sum")
+
+
+def first_and_last(
+    first: Array, last: Array, directions: Array, whole: Interval
+) -> tuple[Interval, ExactLinear]:
+    """Return derivatives of the hidden pre-activations along every direction, shape (directions,
+    hidden), and the map of what the neurons pass on to the functionals.
+    """
+    found = directions @ first.T
+    error = np.abs(directions) @ np.abs(first).T * 2.0**-44
+    unit = power_of_two_at_least(float(np.abs(found).max(initial=0.0))) * 2.0**-30
+    lower, upper = around(found - error, unit).lower, around(found + error, unit).upper
+    along = Interval(lower, upper, unit)
+    passed = scaled_by(along, _each(whole), along.largest())
+    return along, ExactLinear.build(Affine(last, np.zeros(len(last))), passed.largest())
+
+
+def _each(slopes: Interval) -> Interval:
+    """Return slopes (n, hidden) for every direction, shape (n, 1, hidden)."""
+    return Interval(slopes.lower[:, None, :], slopes.upper[:, None, :], slopes.unit)
 
 
 def _states(slopes: Interval) -> Array:

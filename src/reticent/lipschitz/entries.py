@@ -34,6 +34,8 @@ otherwise. A range of one sign loses nothing, since its chord is |J|.
 """
 
 Range = tuple[Array, Array]
+Places = npt.NDArray[np.intp]
+Common = dict[int, tuple[Places, Array, Array]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,20 +92,30 @@ class EntryChords:
                 change it are left as they are.
         """
         found = bounds / self.unit
-        points = np.arange(len(found))
-        most = np.minimum(found, self._screen(on, unstable)) if alone else found
-        best = np.full(len(found), -np.inf)
-        for ranked in np.argsort(-most, axis=1, kind="stable").T:
-            left = points[most[points, ranked] > best] if alone else points
-            for start in range(0, len(left), self._pairs):
-                some = left[start : start + self._pairs]
-                k = ranked[some]
+
+        def summed(points: Places, rows: Places) -> None:
+            common: Common = {}
+            before = points[:0]
+            for start in range(0, len(points), self._pairs):
+                some, k = (part[start : start + self._pairs] for part in (points, rows))
+                if not np.array_equal(some, before):
+                    common, before = {}, some
                 state = [part[some] for part in on], [part[some] for part in unstable]
-                found[some, k] = np.minimum(found[some, k], self._sums(k, *state))
-            best[left] = np.maximum(best[left], found[left, ranked[left]])
-        if alone:
-            found = np.minimum(found, best[:, None])  # the others are below it once summed
-        return np.asarray(found * self.unit)
+                found[some, k] = np.minimum(found[some, k], self._sums(k, *state, common))
+
+        if not alone:
+            summed(*np.indices(found.shape).reshape(2, -1))
+            return np.asarray(found * self.unit)
+        most = np.minimum(found, self._screen(on, unstable))
+        regions, first = np.arange(len(found)), most.argmax(axis=1)
+        summed(regions, first)
+        best = found[regions, first]
+        most[regions, first] = -np.inf
+        left = most > best[:, None]
+        summed(*np.nonzero(left))
+        best = np.maximum(best, found.max(axis=1, where=left, initial=-np.inf))
+        # The others are below it once summed.
+        return np.asarray(np.minimum(found, best[:, None]) * self.unit)
 
     @property
     def _pairs(self) -> int:
@@ -157,23 +169,27 @@ class EntryChords:
         )
         return (sums[:, 0] + constant).reshape(len(on[0]), -1) + 2.0**-20 * self.scales[-1]
 
-    def _sums(self, k: npt.NDArray[np.intp], on: list[Mask], free: list[Mask]) -> Array:
-        """Return the sum for each pair of a functional and a region, rounded up, shape (n,)."""
+    def _sums(self, k: Places, on: list[Mask], free: list[Mask], common: Common) -> Array:
+        """Return the sum for each pair of a functional and a region, rounded up, shape (n,).
+
+        ``common`` keeps what all functionals of the same regions have in common.
+        """
         ranges: list[Range] = []
         for layer in range(len(self.matrices) - 1, -1, -1):
             columns = self.matrices[layer].T
-            ends = self._rounded(layer, k, columns, ranges, on, free)
+            ends = self._rounded(layer, k, columns, ranges, on, free, common)
             ranges.insert(0, (-ends[:, len(columns) :], ends[:, : len(columns)]))
         return self._rounded(-1, k, None, ranges, on, free)[:, 0]
 
     def _rounded(
         self,
         scale: int,
-        k: npt.NDArray[np.intp],
+        k: Places,
         columns: Array | None,
         ranges: list[Range],
         on: list[Mask],
         free: list[Mask],
+        common: Common | None = None,
     ) -> Array:
         """Return the largest values over all that the states and the ranges allow, rounded up.
 
@@ -187,8 +203,8 @@ class EntryChords:
             inner = [(cast(low[pairs]), cast(high[pairs])) for low, high in ranges]
             states = [part[pairs] for part in on], [part[pairs] for part in free]
             if rows is not None:
-                both = rows is columns
-                return largest(cast(rows)[None], gradient, matrices, inner, *states, both=both)
+                kept = common if rows is columns else None
+                return largest(cast(rows)[None], gradient, matrices, inner, *states, kept)
             slope, constant = chords(*inner[0])
             through = (slope @ matrices[0].T)[:, None, :]
             return largest(through, gradient, matrices, inner[1:], *states) + constant[:, None]
@@ -218,8 +234,7 @@ def largest(
     ranges: list[Range],
     on: list[Mask],
     free: list[Mask],
-    *,
-    both: bool = False,
+    kept: Common | None = None,
 ) -> Array:
     """Return the largest rows . v over all products v of slopes and gradients that the lines allow,
     shape (n, rows), or of the rows and behind them of their opposites, shape (n, 2 rows).
@@ -231,8 +246,11 @@ def largest(
         ranges: the range of the gradient behind each hidden layer from that one on, but for the
             last, shape (n, width) each.
         on, free: the neurons that are on, and those that are unstable, of every hidden layer.
-        both: whether the opposites are asked for. They cost no more products of matrices.
+        kept: products that do not depend on gradient and ranges, by layer, kept for another call
+            with the same rows and states. Given where the opposites are asked for, which cost no
+            more products of matrices.
     """
+    both = kept is not None
     # A float among fractions would turn all that follows into floating point.
     cast: Any = fractions if rows.dtype == object else np.asarray
     if not ranges:
@@ -244,14 +262,19 @@ def largest(
         )
     layer = len(matrices) - 1 - len(ranges)
     low, high = np.minimum(ranges[0][0], 0), np.maximum(ranges[0][1], 0)
-    some = np.flatnonzero(free[layer].any(axis=0))  # few, where regions are small
-    share, size = quotient(high, high - low), np.abs(rows[..., some])
+    behind = matrices[layer + 1].T
+    if kept and layer in kept:
+        some, size, forth = kept[layer]
+    else:
+        some = np.flatnonzero(free[layer].any(axis=0))  # few, where regions are small
+        middle = cast(on[layer] + 0.5 * free[layer])
+        size, forth = np.abs(rows[..., some]), (rows * middle[:, None]) @ behind
+        if kept is not None:
+            kept[layer] = some, size, forth
+    share = quotient(high, high - low)
     # An upper line has the slope `share`, a lower one 1 - share.
     constant = (size @ (-share * low * free[layer])[:, some, None])[..., 0]
-    middle = cast(on[layer] + 0.5 * free[layer])
     tilt = share * free[layer] - cast(0.5 * free[layer])
-    behind = matrices[layer + 1].T
-    forth = (rows * middle[:, None]) @ behind
     aside = (size * tilt[:, None, some]) @ behind[some]
     return np.concatenate(
         [

@@ -2,7 +2,7 @@
 
 Values are propagated forward over the region. Gradients of output functionals (all sign vectors for
 l1, unit vectors otherwise) are propagated back through the ranges of slopes met on the way. The
-bounds are 2 to 5 times larger than the true constant on ordinary ReLU networks. ``enumeration`` is
+bounds are 2 to 5 times larger than the true constant on ordinary ReLU networks. ``layered`` is
 tighter where it applies.
 """
 
@@ -100,8 +100,7 @@ class IntervalBound(LipschitzBound):
         - The arithmetic and its proof: docs/certificates.md.
 
     See Also:
-        reticent.lipschitz.EnumerationBound: tighter for ReLU networks of up to 14 inputs.
-        reticent.lipschitz.LayeredBound: tighter for deeper ones.
+        reticent.lipschitz.LayeredBound: tighter for ReLU networks of up to 14 inputs.
     """
 
     kind: ClassVar[str] = "interval"

@@ -102,7 +102,7 @@ class LinearBound(LipschitzBound):
     """
 
     kind: ClassVar[str] = "linear"
-    affordable_points: ClassVar[int] = 200
+    affordable_points = 200
 
     def __init__(self, network: Network, *, domain: Box, input_norm: Norm, output: Output) -> None:
         super().__init__(network, domain=domain, input_norm=input_norm, output=output)

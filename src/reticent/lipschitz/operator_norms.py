@@ -81,7 +81,7 @@ class OperatorNormBound(LipschitzBound):
           a matrix and its inverse", BIT Numerical Mathematics.
 
     See Also:
-        reticent.lipschitz.EnumerationBound: tighter for ReLU networks of up to 14 inputs.
+        reticent.lipschitz.LayeredBound: tighter for ReLU networks of up to 14 inputs.
         reticent.lipschitz.IntervalBound: any network, over a region.
     """
 

@@ -51,7 +51,7 @@ class LevelTest:
 
     Runtime:
         At most log2(max_level) + 1 evaluations of the bound a point: 9 to 15 microseconds for ten
-        levels of enumeration on 8-16-8 on one core (benchmarks/runtimes.py).
+        levels of the layered bound on 8-16-8 on one core (benchmarks/runtimes.py).
 
     References:
         - Dwork and Lei (2009), "Differential privacy and robust statistics",
@@ -154,7 +154,7 @@ def stability_radius(
 
     Runtime:
         log2(max_radius / tolerance) evaluations of the bound a point: 15 to 30 microseconds for 100
-        steps of enumeration on 8-16-8 on one core (benchmarks/runtimes.py).
+        steps of the layered bound on 8-16-8 on one core (benchmarks/runtimes.py).
 
     References:
         - Singh, Vepakomma, Sharma and Raskar (2023), "Posthoc privacy guarantees for collaborative

@@ -21,8 +21,8 @@ from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidParameter
 from reticent.core.guarantees import AddRemove, Adjacency, Guarantee
 from reticent.mechanisms.gaussian import analytic_sigma
-from reticent.mechanisms.level_response import checked_labels
 from reticent.mechanisms.mechanism import Mechanism
+from reticent.mechanisms.stability_response import checked_labels
 from reticent.noise import Sampler
 
 _STEPS = 40

@@ -143,12 +143,8 @@ class StabilityResponse(Mechanism):
             InvalidInput: wrong shapes or types, a label or level out of its range. Values are
                 never shown.
         """
-        given = _integers(labels, name="labels", upper=self.classes - 1)
-        level = np.minimum(_integers(levels, name="levels"), len(self.right_probabilities) - 1)
-        if given.shape != level.shape:
-            raise InvalidInput(
-                f"levels: expected one per label, got {len(level)} for {len(given)} labels"
-            )
+        given, level = checked_labels(labels, levels, classes=self.classes)
+        level = np.minimum(level, self.max_level)
         rarer, right_is_rarer = _coins(self.classes, self.epsilon)
         lie = sampler.bernoulli(rarer[level]) ^ right_is_rarer[level]
         if self.classes == 2:
@@ -187,14 +183,26 @@ def _coins(classes: int, epsilon: float) -> tuple[Array, Booleans]:
     return np.minimum(right, wrong), right <= wrong
 
 
-def _integers(values: npt.ArrayLike, *, name: str, upper: int | None = None) -> Integers:
-    array = as_array(values, name=name)
-    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
+def checked_labels(
+    labels: npt.ArrayLike, levels: npt.ArrayLike, *, classes: int
+) -> tuple[Integers, Integers]:
+    """Return labels in 0 .. ``classes`` - 1 and as many levels of at least 0, as int64.
+
+    Raises:
+        InvalidInput: wrong shapes or types, or out of range. Values are never shown.
+    """
+    given, level = as_array(labels, name="labels"), as_array(levels, name="levels")
+    if given.ndim != 1 or given.shape != level.shape:
         raise InvalidInput(
-            f"{name}: expected a list of integers, got shape={array.shape}, dtype={array.dtype}"
+            f"labels and levels: expected two lists of one length, got {given.shape} and "
+            f"{level.shape}"
         )
-    if array.size and (array.min() < 0 or (upper is not None and array.max() > upper)):
+    if given.size and (given.dtype.kind not in "iu" or level.dtype.kind not in "iu"):
         raise InvalidInput(
-            f"{name}: expected integers from 0{'' if upper is None else f' to {upper}'}"
+            f"labels and levels: expected integers, got {given.dtype} and {level.dtype}"
         )
-    return array.astype(np.int64)
+    if given.size and (given.min() < 0 or given.max() >= classes or level.min() < 0):
+        raise InvalidInput(
+            f"labels and levels: expected labels from 0 to {classes - 1} and levels of at least 0"
+        )
+    return given.astype(np.int64), level.astype(np.int64)

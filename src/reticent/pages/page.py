@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import base64
+import re
 import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 
 import numpy as np
 import numpy.typing as npt
 
 from reticent.pages.line_chart import Level, Series, line_chart
-from reticent.pages.parts import ANSWERED, document, explained, figure_table, percent
+
+ANSWERED = """Every number and picture on this page was computed by the run that wrote it.
+Answers were released with noise from the operating system, so another run differs a little."""
+"""The footer's sentence on the source of a page's answers, if they were released."""
+
+_NUMBER_AND_PERCENT = re.compile(r"(?<=\d) %")  # a line must not end between the two
 
 Pixels = npt.NDArray[np.float32]
 
@@ -34,7 +41,7 @@ class Fact:
 
     def html(self) -> str:
         """Return the number as an item of a list."""
-        value = self.value if isinstance(self.value, str) else percent(self.value)
+        value = self.value if isinstance(self.value, str) else f"{100 * self.value:.0f} %"
         return (
             f'<li class="{self.style}"><b>{escape(value)}</b><span>{escape(self.words)}</span></li>'
         )
@@ -60,11 +67,20 @@ class Table:
 
     def html(self, name: str) -> str:
         """Return the table as HTML."""
-        rows = [
-            (row, [escape(cell) for cell in cells], "strong" if row in self.strong else "")
-            for row, cells in self.rows
+        names = (self.first, *self.columns)
+        heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in names)
+        label = escape(self.caption or self.first)
+        lines = [
+            f'<div class="scroll" role="region" aria-label="{label}" tabindex="0">',
+            '<table class="figures">',
+            f"<caption>{escape(self.caption)}</caption>" if self.caption else "",
+            f"<thead><tr>{heads}</tr></thead><tbody>",
         ]
-        return figure_table(self.caption, self.first, self.columns, rows)
+        for row, cells in self.rows:
+            style = ' class="strong"' if row in self.strong else ""
+            shown = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+            lines.append(f'<tr{style}><th scope="row">{escape(row)}</th>{shown}</tr>')
+        return "\n".join([*lines, "</tbody></table></div>"])
 
 
 @dataclass(frozen=True)
@@ -219,34 +235,49 @@ def page(
     window: str,
     answered: str = ANSWERED,
 ) -> str:
-    """Return a whole HTML page that needs no other file.
+    """Return a whole HTML page that needs nothing else: no script, no font, no request to anywhere.
 
     Args:
         title, lead, facts: title, text and large numbers at the top.
         content: sections, and HTML of other parts.
         name: words above the title.
-        about, window, answered: arguments ``about``, ``title`` and ``answered`` of ``document``.
+        about: summary for search engines and previews.
+        window: title of the window.
+        answered: source of the page's answers, as HTML, for the footer.
     """
-    parts = [
-        part.html(f"part-{at}") if isinstance(part, Section) else part
-        for at, part in enumerate(content)
-    ]
-    head = [
+    style = files("reticent.pages").joinpath("style.css").read_text(encoding="utf-8")
+    listed = "".join(fact.html() for fact in facts)
+    body = [
         f'<header><p class="name-of">reticent · {escape(name)}</p>',
         f"<h1>{escape(title)}</h1>",
         f'<p class="lead">{escape(" ".join(lead.split()))}</p></header>',
         "<main>",
+        f'<ul class="facts" aria-label="Main results">{listed}</ul>' if facts else "",
+        *(
+            part.html(f"part-{at}") if isinstance(part, Section) else part
+            for at, part in enumerate(content)
+        ),
+        "</main>",
+        f"<footer><p>{answered} Nothing here loads from anywhere else.</p></footer>",
     ]
-    if facts:
-        listed = "".join(fact.html() for fact in facts)
-        head.append(f'<ul class="facts" aria-label="Main results">{listed}</ul>')
-    body = [*head, *parts, "</main>"]
-    return document(title=window, about=about, body=body, answered=answered)
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f'<meta name="description" content="{escape(about)}">',
+            '<link rel="icon" href="data:,">',
+            f"<title>{escape(window)}</title>",
+            f"<style>\n{style}</style>\n</head>\n<body>",
+            *(_NUMBER_AND_PERCENT.sub("\u00a0%", part) for part in body),
+            "</body>\n</html>\n",
+        ]
+    )
 
 
 def paragraphs(text: str) -> str:
     """Return plain text as HTML. An empty line begins a paragraph."""
-    return explained([" ".join(part.split()) for part in text.split("\n\n") if part.strip()])
+    parts = [" ".join(part.split()) for part in text.split("\n\n")]
+    return "".join(f"<p>{escape(part)}</p>" for part in parts if part)
 
 
 def picture_address(picture: Pixels) -> str:

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from reticent.core.arrays import Array, Integers
 from reticent.noise import SeededSampler
-from reticent.planning.methods import Answers, Limit, PlanMethod, PublicUse
+from reticent.planning.methods import Answers, Limit, PlanMethod, PublicUse, shares_alone
 from reticent.planning.tasks import Settings, Task
 from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.power.encoder import PowerEncoder
@@ -84,13 +84,7 @@ class PublicThirds:
 
 
 class InputMethod(PlanMethod):
-    """A way to release something about a private input.
-
-    Attributes:
-        slow: whether it is tried after the others.
-    """
-
-    slow: bool = False
+    """A way to release something about a private input."""
 
     @override
     def answers(self, tasks: Sequence[Task], parts: PublicThirds) -> Answers:
@@ -116,7 +110,7 @@ class InputMethod(PlanMethod):
 
 
 @dataclass(frozen=True)
-class Majority(InputMethod):
+class Majority(PlanMethod):
     """The label shares of public rows, whatever the input. It releases nothing."""
 
     name: str = "majority"
@@ -124,9 +118,8 @@ class Majority(InputMethod):
     uses: PublicUse = PublicUse.NOTHING
 
     @override
-    def probabilities(self, task: Task, parts: Thirds) -> list[Array]:
-        shares = np.bincount(parts.learned[1], minlength=task.classes) + 1.0 / task.classes
-        return [np.tile(shares / shares.sum(), (len(parts.places), 1))]
+    def answers(self, tasks: Sequence[Task], parts: PublicThirds) -> Answers:
+        return shares_alone(tasks, parts)
 
 
 @dataclass(frozen=True)
@@ -234,7 +227,7 @@ class Encoder(InputMethod):
         )
 
 
-METHODS: tuple[InputMethod, ...] = (
+METHODS: tuple[PlanMethod, ...] = (
     Majority(),
     LabelResponse(),
     LabelResponse(at_prevalence=True, name="randomised response at prevalence"),

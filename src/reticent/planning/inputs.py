@@ -12,7 +12,7 @@ from reticent.core.checks import positive, probability
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.guarantees import Guarantee
 from reticent.core.seeds import training_seed
-from reticent.planning.input_methods import METHODS, InputMethod, PublicThirds
+from reticent.planning.input_methods import METHODS, PublicThirds
 from reticent.planning.methods import Limit, PlanMethod, PublicUse, possible
 from reticent.planning.planner import NO_TIME, SECONDS, Comparison
 from reticent.planning.plans import SURE, Plan, PlanRow
@@ -40,7 +40,7 @@ def plan_inputs(
     radius: Radius = None,
     scoring: str = "information",
     epsilons: Sequence[float] | None = None,
-    methods: Sequence[InputMethod] = METHODS,
+    methods: Sequence[PlanMethod] = METHODS,
     seconds: float = SECONDS,
     random_state: Any = None,
     report: Report = silent,
@@ -138,6 +138,10 @@ def plan_inputs(
 
 class _OfInputs(Comparison):
     """A comparison of releases of inputs, some of which have no estimator."""
+
+    @override
+    def is_constant(self, method: PlanMethod, task: Task) -> bool:
+        return method.uses is PublicUse.NOTHING
 
     @override
     def _taken(

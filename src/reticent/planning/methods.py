@@ -63,11 +63,13 @@ class PlanMethod(ABC):
         line: description in one line.
         uses: use of public rows.
         limited: whether it answers a number of queries that is fixed beforehand.
+        slow: whether ``plan_inputs`` tries it after the others.
     """
 
     name: str
     line: str
     uses: PublicUse = PublicUse.ROWS
+    slow: bool = False
     limited: ClassVar[bool] = False
 
     @property
@@ -145,6 +147,13 @@ class RecordMethod(PlanMethod):
 _Some = TypeVar("_Some", bound=PlanMethod)
 
 
+def shares_alone(tasks: Sequence[Task], parts: Any) -> Answers:
+    """Return the shares of all public labels, for every row and task."""
+    counts = np.bincount(parts.codes, minlength=parts.task.classes) + 1.0
+    one = np.tile(counts / counts.sum(), (len(parts.rows), 1))
+    return [[Predictions.of(one)]] * len(tasks)
+
+
 class Constant(RecordMethod):
     """The shares of the labels among public rows, whatever the query."""
 
@@ -156,9 +165,7 @@ class Constant(RecordMethod):
 
     @override
     def answers(self, tasks: Sequence[Task], parts: PublicParts) -> Answers:
-        counts = np.bincount(parts.codes, minlength=parts.task.classes) + 1.0
-        one = np.tile(counts / counts.sum(), (len(parts.rows), 1))
-        return [[Predictions.of(one)]] * len(tasks)
+        return shares_alone(tasks, parts)
 
 
 class PublicModels(RecordMethod):

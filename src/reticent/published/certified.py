@@ -5,7 +5,7 @@ it stand its baseline without certificates, its stable distance of a vote, and t
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -15,11 +15,12 @@ from sklearn.base import ClassifierMixin
 from typing_extensions import override
 
 from reticent.core.arrays import Array, Arrays, Integers
-from reticent.core.checks import as_array, count, counts, one_of
+from reticent.core.checks import as_array, count, counts, one_of, positive
 from reticent.core.errors import InvalidParameter
-from reticent.core.guarantees import AddRemove, Guarantee, GuaranteeKind, Replace
+from reticent.core.guarantees import AddRemove, Adjacency, Guarantee, GuaranteeKind, Replace
 from reticent.core.settings import learned, with_settings
-from reticent.mechanisms.level_response import BinaryResponse
+from reticent.mechanisms.mechanism import Mechanism
+from reticent.mechanisms.stability_response import checked_labels
 from reticent.noise import Sampler
 from reticent.published.research import Account, Answers, AsPrinted, PublishedSystem, WorstPair
 from reticent.release.bundle import Bundle
@@ -32,6 +33,51 @@ from reticent.systems.record_labels import Classes
 
 _ARITHMETIC = 2.0**-40
 """Taken off epsilon: more than twice the relative error of arctan and exp in a probability."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinaryResponse(Mechanism, ABC):
+    """One of two labels, the given one except with a probability that depends on its level.
+
+    Attributes:
+        epsilon: at least 1e-6.
+        adjacency: the relation of neighbours.
+    """
+
+    epsilon: float
+    adjacency: Adjacency
+
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if positive(self.epsilon, name="epsilon") < 1e-6:
+            raise InvalidParameter(f"epsilon={self.epsilon!r}: expected at least 1e-6")
+
+    @abstractmethod
+    def flip_probabilities(self, levels: npt.ArrayLike) -> Array:
+        """Return the probability of the other label at each level (shape (n,), integers of at least
+        0).
+        """
+
+    def release(
+        self, labels: npt.ArrayLike, levels: npt.ArrayLike, *, sampler: Sampler
+    ) -> Integers:
+        """Return one label per row, each a separate answer.
+
+        Args:
+            labels: shape (n,), 0 or 1, never released as they are.
+            levels: shape (n,), integers of at least 0.
+            sampler: source of randomness.
+
+        Returns:
+            Shape (n,), int64, 0 or 1.
+
+        Raises:
+            InvalidInput: wrong shapes or types, a label or level out of its range. Values are
+                never shown.
+        """
+        given, level = checked_labels(labels, levels, classes=2)
+        return np.where(sampler.bernoulli(self.flip_probabilities(level)), 1 - given, given)
 
 
 @dataclass(frozen=True, kw_only=True)

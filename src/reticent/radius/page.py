@@ -13,7 +13,6 @@ import numpy.typing as npt
 from reticent.accounting.telling_apart import beyond, which_of_two_cap
 from reticent.pages.line_chart import Series
 from reticent.pages.page import Fact, Pictures, Section, Table, page, paragraphs
-from reticent.pages.parts import percent
 from reticent.plots import one_panel, png
 from reticent.plots import radius as radius_plot
 from reticent.radius.survey import RadiusSurvey
@@ -51,12 +50,7 @@ def radius_page(survey: RadiusSurvey, pictures: tuple[Images, Images] | None = N
             ),
             Fact(shown(survey.random_pair), "median distance of two random rows"),
         ],
-        [
-            _counts(survey),
-            _caps(survey),
-            _rules(survey),
-            *(() if pictures is None else (_pictures(*pictures),)),
-        ],
+        [*_sections(survey), *(() if pictures is None else (_pictures(*pictures),))],
         name="radius",
         about="Which public rows lie within a radius, and what a guarantee says about them",
         window="What a radius means",
@@ -69,32 +63,71 @@ def shown(value: float) -> str:
     return f"{value:.4g}" if math.isfinite(value) else "–"
 
 
-def _counts(survey: RadiusSurvey) -> Section:
-    rows = [
+def tables(survey: RadiusSurvey) -> tuple[Table, Table, Table]:
+    """Return who lies within each radius, caps on naming the right one of two, and the rules."""
+    counts = [
         (
             f"{at.radius:g}",
             [
                 f"{at.with_neighbour:,}",
                 f"{at.pairs:,}",
                 f"{at.median_neighbours:g}",
-                *(percent(share) for share in at.counterfactuals.values()),
+                *(f"{share:.1%}" for share in at.counterfactuals.values()),
                 f"{at.median_hops:,}",
             ],
         )
         for at in survey.at
     ]
-    heads = (
-        "rows with another within R",
-        "pairs within R",
-        "others within R, median",
-        *(f"another {name} within R" for name in survey.other),
-        "steps of R between random rows, median",
+    caps = [
+        (
+            f"{cap.radius:g}, {cap.epsilon:g}",
+            [
+                f"{cap.factor:,.4g}",
+                *(f"{value:.3f}" for value in (cap.neighbours, cap.median_pair, cap.farthest)),
+            ],
+        )
+        for cap in survey.caps
+    ]
+    rules = [
+        (f"{at}. {rule.name}", [shown(rule.radius)]) for at, rule in enumerate(survey.rules, 1)
+    ]
+    others = [f"another {name} within R" for name in survey.other]
+    within = ("rows with another within R", "pairs within R", "others within R, median", *others)
+    delta = f", δ = {survey.delta:g}" if survey.delta else ""
+    bounds = ("e^ε", "neighbours", "median pair", "99 of 100 pairs")
+    return (
+        Table("R", (*within, "steps of R between random rows, median"), counts),
+        Table("R, ε" + delta, bounds, caps),
+        Table("statement", ("R",), rules),
     )
-    words = """An answer about an input could also be about any point within R of it. Only points
-    that are real inputs hide anybody. If hardly any row has another one within R, then R is small
-    against the differences of inputs. Counts are exact, over all rows."""
-    advice = paragraphs("\n\n".join(survey.advice()))
-    return Section("Who lies within R", words, [_shares(survey), Table("R", heads, rows), advice])
+
+
+def _sections(survey: RadiusSurvey) -> list[Section]:
+    counts, caps, rules = tables(survey)
+    return [
+        Section(
+            "Who lies within R",
+            """An answer about an input could also be about any point within R of it. Only points
+            that are real inputs hide anybody. If hardly any row has another one within R, then R is
+            small against the differences of inputs. Counts are exact, over all rows.""",
+            [_shares(survey), counts, paragraphs("\n\n".join(survey.advice()))],
+        ),
+        Section(
+            "Which of two: proved caps",
+            f"""An attacker knows two equally likely inputs and sees one answer. The attacker names
+            the right one with probability at most 1/(1 + e^(-ε h))
+            {"(and a term for δ)" if survey.delta else ""}, where h is the number of steps of R
+            between them. At .5 the guarantee hides which it was. At 1 it says nothing about
+            them.""",
+            [_chart(survey) if survey.caps else "", caps],
+        ),
+        Section(
+            "Rules that choose R",
+            """Each rule gives the least R for which its statement is true of these rows. A dash
+            means that no R makes it true.""",
+            [rules],
+        ),
+    ]
 
 
 def _shares(survey: RadiusSurvey) -> str:
@@ -134,27 +167,6 @@ def _figure(series: Sequence[Series], chosen: dict[str, float], y_name: str, cap
     )
 
 
-def _caps(survey: RadiusSurvey) -> Section:
-    rows = [
-        (
-            f"{caps.radius:g}, {caps.epsilon:g}",
-            [
-                f"{caps.factor:,.4g}",
-                *(f"{cap:.3f}" for cap in (caps.neighbours, caps.median_pair, caps.farthest)),
-            ],
-        )
-        for caps in survey.caps
-    ]
-    heads = ("e^ε", "neighbours", "median pair", "99 of 100 pairs")
-    delta = f", δ = {survey.delta:g}" if survey.delta else ""
-    words = f"""An attacker knows two equally likely inputs and sees one answer. The attacker names
-    the right one with probability at most 1/(1 + e^(-ε h)){delta and " (and a term for δ)"}, where
-    h is the number of steps of R between them. At .5 the guarantee hides which it was. At 1 it says
-    nothing about them."""
-    chart = _chart(survey) if survey.caps else ""
-    return Section("Which of two: proved caps", words, [chart, Table("R, ε" + delta, heads, rows)])
-
-
 def _chart(survey: RadiusSurvey) -> str:
     """Return a chart of the cap for the median pair, which falls in steps as R grows."""
     apart = survey.random_pair
@@ -171,16 +183,6 @@ def _chart(survey: RadiusSurvey) -> str:
         series.append(Series(f"ε = {epsilon:g}", tuple(points), style, steps=True))
     caption = "Two rows at the median distance of random pairs. To the right of it R buys nothing."
     return _figure(series, {"random pair": apart}, "cap, median pair", caption)
-
-
-def _rules(survey: RadiusSurvey) -> Section:
-    rows = [
-        (f"{number}. {rule.name}", [shown(rule.radius)])
-        for number, rule in enumerate(survey.rules, 1)
-    ]
-    words = """Each rule gives the least R for which its statement is true of these rows. A dash
-    means that no R makes it true."""
-    return Section("Rules that choose R", words, [Table("statement", ("R",), rows)])
 
 
 def _pictures(decoded: Images, neighbours: Images) -> Section:

@@ -186,6 +186,7 @@ def receipt_of(
         booked="" if entry is None else entry.id,
         position=0 if entry is None else entry.position,
         digest="" if entry is None else entry.digest,
+        together=price.prepaid is not None,
     )
 
 

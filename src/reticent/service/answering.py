@@ -24,10 +24,9 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from threading import Semaphore
+from threading import Lock
 from typing import Any
 
 from reticent.core.errors import (
@@ -102,6 +101,9 @@ class Answering:
         writer: the writer to the ledger.
         lease: seconds after which a charged request without an answer is lost.
         clock: seconds since 1970. Hosts of one ledger agree within a fraction of the lease.
+
+    Attributes:
+        turn: lock of whoever computes.
     """
 
     def __init__(
@@ -117,16 +119,8 @@ class Answering:
         self._ledger, self._keys, self._signer = ledger, keys, signer
         self._writer, self._lease, self._clock = writer, lease, clock
         # Python runs one thread at a time: without taking turns a server that is busy with rows
-        # would be slow to refuse the next request.
-        self._turn = Semaphore(1)
-
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Let no other request compute while the block runs. A wait for the ledger gives the
-        turn up.
-        """
-        with self._turn:
-            yield
+        # would be slow to refuse the next request. A wait for the ledger gives the turn up.
+        self.turn = Lock()
 
     def answer(self, asked: Sequence[Asked]) -> list[Answer | Exception]:
         """Return what each of the requests gets, in their order. The caller has the turn.
@@ -198,11 +192,11 @@ class Answering:
         self, works: Sequence[Callable[[Page], Any]], *, keep: bool
     ) -> list[Any | ReticentError]:
         """Return what the writer makes of ``works``, while others have their turn."""
-        self._turn.release()
+        self.turn.release()
         try:
             return self._writer.post_each(works, keep=keep)
         finally:
-            self._turn.acquire()
+            self.turn.acquire()
 
     def _charged(
         self, wanted: dict[int, tuple[Asked, Priced]]

@@ -23,7 +23,6 @@ from reticent.core.errors import (
     LedgerUnavailable,
     NotAuthenticated,
     NotPermitted,
-    ReticentError,
     ServiceBusy,
 )
 from reticent.core.files import read_regular
@@ -182,7 +181,7 @@ class Service:
         turn = Turn(partial(work, *arguments), self.settings.deadline)
 
         def begun() -> T:
-            with self.answering.turn():
+            with self.answering.turn:
                 return turn.begin()()
 
         return await turn.waited(asyncio.get_running_loop().run_in_executor(self._threads, begun))
@@ -336,11 +335,7 @@ class Service:
         Raises:
             LedgerUnavailable: the ledger is older than its anchor.
         """
-        # Once it survives a power cut: what is signed must never be missing later.
-        (anchor,) = self.ledger.post_together([lambda page: page.tip.anchor])
-        if isinstance(anchor, ReticentError):
-            raise anchor
-        return self.signer.anchor(anchor)
+        return self.signer.anchor(self.ledger.kept_anchor())
 
 
 def _read_rows(page: Page) -> None:

@@ -166,7 +166,7 @@ class KeyStore:
             subjects: names that it may charge. A name that ends in "*" stands for all that begin
                 so. Only an owner's key has none.
             role: "client", or "owner" for one that looks and does not ask.
-            lasts: seconds until it expires, above 0, or None for never.
+            lasts: seconds until it expires, above 0 and below 2**40, or None for never.
 
         Raises:
             InvalidInput: no principal, a name that could be mistaken for another, no bundle or no
@@ -182,7 +182,7 @@ class KeyStore:
                 "bundles, subjects: expected at least one of each; '*' grants all of them"
             )
         if lasts is not None and not 0 < lasts < 2**40:
-            raise InvalidInput(f"lasts={lasts!r}: expected seconds above 0")
+            raise InvalidInput(f"lasts={lasts!r}: expected seconds, above 0 and below 2**40")
         secret = PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
         now = self._clock()
         row = {

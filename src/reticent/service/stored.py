@@ -19,12 +19,14 @@ def find(page: Page, principal: str, idempotency_key: str) -> Values | None:
     Raises:
         CorruptLedger: it was added, changed or removed by other means than this library.
     """
-    for digest in page.tree.find([ANSWERS.key(principal, idempotency_key)]).values():
-        if (known := _charged.get(digest)) is not None:  # another thread may empty it
-            return known
+    name = ANSWERS.key(principal, idempotency_key)
+    known = page.tree.find([name]).get(name)
+    if known is not None and (mine := _charged.get(known)) is not None:
+        return mine
     rows = _ROW.rows(page.connection, principal, idempotency_key)
     found: Values | None = rows[0] if rows else None
-    page.tree.check(ANSWERS, ANSWERS.key(principal, idempotency_key), found)
+    if known != (None if found is None else ANSWERS.digest(found)):
+        raise changed(ANSWERS)
     return found
 
 

@@ -147,7 +147,7 @@ class Together:
             first = self._waiting.get()
             if first is None:
                 return
-            with self._answering.turn():  # more come while another thread has it
+            with self._answering.turn:  # more come while another thread has it
                 group, open_ = self._taken(first)
                 found = self._answered(group)
             for loop in {waiting.loop for waiting in group}:

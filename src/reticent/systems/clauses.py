@@ -6,7 +6,13 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from reticent.accounting.telling_apart import beyond, which_of_two_cap
-from reticent.core.guarantees import Adjacency, Guarantee, GuaranteeCard, Neighborhood
+from reticent.core.guarantees import (
+    Adjacency,
+    Guarantee,
+    GuaranteeCard,
+    Neighborhood,
+    Replace,
+)
 from reticent.release.paying import same_records_again
 
 if TYPE_CHECKING:  # what audits import knows no estimator
@@ -56,6 +62,11 @@ PUBLIC_QUERIES = (
     "{also}"
 )
 FEATURES = "the feature map ({features}) is {origin}"
+HOW_MANY = "how many records or persons there are: neighbours have as many"
+REFUSED_RECORD = (
+    "that a record holds NaN, infinity or a label that was not named: such a fit is refused as a "
+    "whole, before anything is charged"
+)
 MANY_RECORDS = "what is true of many records together: that is what the answers tell"
 SEEN_LABELS = "which labels occur among the records: whoever sees the labels knows"
 
@@ -122,6 +133,8 @@ def records_card(
         ),
         not_protected=phrases(
             MANY_RECORDS,
+            isinstance(guarantee.adjacency, Replace) and HOW_MANY,
+            REFUSED_RECORD,
             *not_protected,
             same_records_again(_of_data_sets(guarantee.adjacency)),
             not classes_given and SEEN_LABELS,
@@ -135,9 +148,13 @@ def _of_data_sets(adjacency: Adjacency) -> Adjacency:
     return adjacency
 
 
-def whose_records(by_person: bool, *, one: str = "any one private record") -> str:
-    """Return the unit that is protected, in words."""
-    return "all records of one person" if by_person else one
+def presence(*, by_person: bool, replaced: bool = False, there: str = "there at all") -> str:
+    """Return what nobody can tell of one record, or of one person's records."""
+    if by_person:
+        change = "are these or any others" if replaced else f"were {there}, labels included"
+        return f"Whether all records of one person {change}"
+    change = "is this one or any other" if replaced else f"was {there}, label included"
+    return f"Whether any one private record {change}"
 
 
 def odds(guarantee: Guarantee, *, per: str = " per answer", between: str = "") -> str:
@@ -158,12 +175,19 @@ def odds(guarantee: Guarantee, *, per: str = " per answer", between: str = "") -
     return f"no observer's odds {between}change by more than {factor}{per}"
 
 
-def naming_words(guarantee: Guarantee) -> str:
-    """Return how often one of two equally likely inputs is named right after one answer."""
+def naming_words(guarantee: Guarantee, *, two: str = "two of them", per: str = "answer") -> str:
+    """Return how often one of two equally likely inputs, or data sets, is named right.
+
+    Args:
+        guarantee: epsilon and delta.
+        two: the two.
+        per: unit of the cost, or "" for everything.
+    """
     cap = share_words(float(which_of_two_cap(guarantee.epsilon, guarantee.delta)))
+    after = f" after one {per}" if per else ""
     return (
-        "Who holds two of them to be equally likely names the right one with probability at most "
-        f"{cap} after one answer."
+        f"Who holds {two} to be equally likely names the right one with probability at most "
+        f"{cap}{after}."
     )
 
 

@@ -169,10 +169,6 @@ class Case:
         labels = np.repeat(np.asarray([label], dtype=self.y.dtype), times, axis=0)
         return Records(np.repeat(row[None], times, axis=0), labels, persons)
 
-    def asked(self, fitted: Any, **books: Any) -> Any:
-        """Return what ``fitted`` releases about the case's queries."""
-        return fitted.release(self.asking, **books)
-
     @contextmanager
     def ledger(self, total: Guarantee, *, times: float = 1000.0) -> Iterator[Ledger]:
         """Open a new ledger with a budget of so many times ``total`` for ``SCOPE``."""

@@ -28,7 +28,7 @@ from papers.posthoc import (
     table,
 )
 from papers.posthoc.settings import DELTAS, SETTINGS, TableSettings
-from reticent.attacks import ReconstructionConfig
+from reticent.attacks import DecoderConfig
 from reticent.datasets import Dataset
 from reticent.demos.posthoc import RESPONSE, response_accuracy
 from reticent.training.embedder import EmbedderConfig, train_embedder
@@ -67,10 +67,10 @@ def test_certificates(data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyP
     settings = small(published_epochs=2)
     asked = {"obfuscator_row": "N", "epsilons": (5.0,), "delta": 0.05, "rows": 20, "seed": 0}
     rows = certificate_table.run(data, settings, tmp_path, report=silent, **asked)
-    interval, enumeration = rows
-    assert interval.exact_constant == enumeration.exact_constant
-    assert interval.exact_constant <= enumeration.local_constant * (1 + 1e-5)
-    assert enumeration.local_constant <= interval.local_constant * (1 + 1e-5)
+    interval, layered = rows
+    assert interval.exact_constant == layered.exact_constant
+    assert interval.exact_constant <= layered.local_constant * (1 + 1e-5)
+    assert layered.local_constant <= interval.local_constant * (1 + 1e-5)
     for row in rows:
         # Laplace noise for P times the radius, at what the test leaves of epsilon: never less than
         # at the whole of it.
@@ -218,7 +218,7 @@ def test_radii(data: Dataset, tmp_path: Path) -> None:
 def test_reconstruction(data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = trained(data, 4)
     monkeypatch.setattr(reconstruction_table, "cached_embedder", lambda *_, **__: embedder)
-    decoder = ReconstructionConfig(epochs=12, hidden=(64,), batch_size=100)
+    decoder = DecoderConfig(epochs=12, hidden=(64,), batch_size=100)
     asked = {"radii": (0.1, 1.0), "epsilons": (1.0, 10.0), "seed": 0, "config": decoder}
     found = read_again(
         lambda: reconstruction_table.run(data, SETTINGS["mnist"], tmp_path, report=silent, **asked),

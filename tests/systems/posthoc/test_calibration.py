@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from reticent.core import Box, Neighborhood, Norm
 from reticent.core.errors import CalibrationFailed, InvalidParameter, UnknownName
-from reticent.lipschitz import EnumerationBound
+from reticent.lipschitz import LayeredBound
 from reticent.networks import affine_chain
 from reticent.noise import SeededSampler
 from reticent.systems import Calibration, PosthocEncoder
@@ -37,7 +37,7 @@ def candidate(name: str, seed: int = 0) -> Candidate:
         [random.normal(size=(6, 2)), random.normal(size=(3, 6)) / 3],
         [random.normal(size=6), np.zeros(3)],
     )
-    bound = EnumerationBound(network, domain=DOMAIN, input_norm=Norm.LINF, output=output_of(name))
+    bound = LayeredBound(network, domain=DOMAIN, input_norm=Norm.LINF, output=output_of(name))
     return Candidate(network, name, bound)
 
 
@@ -78,7 +78,7 @@ def test_label_utility_is_the_expected_accuracy_of_real_answers(name: str) -> No
         [random.normal(size=(6, 2)), random.normal(size=(2, 6))],
         [random.normal(size=6), np.zeros(2)],
     )
-    bound = EnumerationBound(network, domain=DOMAIN, input_norm=Norm.LINF, output="spread")
+    bound = LayeredBound(network, domain=DOMAIN, input_norm=Norm.LINF, output="spread")
     data = labelled()
     choice = calibrate(
         [Candidate(network, name, bound)], required, data, paths=("global",), head_config=HEAD

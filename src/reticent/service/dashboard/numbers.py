@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 _MICROSECONDS = 1_000_000
 _MANY = 1_000_000
-_AGO = ((60, "second"), (3600, "minute"), (86400, "hour"), (float("inf"), "day"))
 
 
 def amount(value: float) -> str:
@@ -53,21 +52,3 @@ def moment(microseconds: int) -> str:
         '1970-01-01 00:00:00'
     """
     return datetime.fromtimestamp(microseconds / _MICROSECONDS, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def ago(seconds: float) -> str:
-    """Say in words how long ago something was.
-
-    Example:
-        >>> ago(0.3), ago(61), ago(7200), ago(200_000)
-        ('just now', '1 minute ago', '2 hours ago', '2 days ago')
-    """
-    if seconds < 1:
-        return "just now"
-    unit = 1.0
-    for limit, name in _AGO:
-        if seconds < limit:
-            number = int(seconds / unit)
-            return f"{number} {name}{'s' if number != 1 else ''} ago"
-        unit = limit
-    raise AssertionError("the last limit is infinite")

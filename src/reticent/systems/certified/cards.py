@@ -36,7 +36,8 @@ def certified_card(query: CertifiedQuery, *, classes_given: bool) -> GuaranteeCa
         by_person=True,  # the card says below that each record is protected by itself
         classes_given=classes_given,
         title=f"Labels of {what}, with a guarantee for its training records",
-        protected=f"Whether any one training record {change}: {say.odds(guarantee)}.",
+        protected=f"Whether any one training record {change}: {say.odds(guarantee)}. "
+        + say.naming_words(guarantee, two="both"),
         from_whom="Anyone who sees the released labels and the receipts, with any other knowledge "
         "and any computing power. Not from anyone who has the bundle: it holds what was learnt "
         "from the records, and is as private as they are.",

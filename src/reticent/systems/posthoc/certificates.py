@@ -15,7 +15,6 @@ from reticent.core.errors import (
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.lipschitz import (
-    EnumerationBound,
     IntervalBound,
     LayeredBound,
     LinearBound,
@@ -23,28 +22,25 @@ from reticent.lipschitz import (
     OperatorNormBound,
     Output,
 )
-from reticent.lipschitz.enumeration import MAX_INPUTS
+from reticent.lipschitz.layered import MAX_INPUTS
 from reticent.lipschitz.operator_norms import is_sorting_network
 from reticent.networks import Network
 
 CERTIFICATES = (
     "auto",
     "layered",
-    "enumeration",
     "linear",
     "interval",
     "operator-norm",
 )
-"""``auto`` is enumeration for ReLU networks with one hidden layer and layered for deeper ones
-(few inputs, l1 and l-infinity balls), linear relaxation for other ReLU networks (more inputs, or
-l2 balls), operator norms for affine maps of many inputs or in l2 and for sorted pairs, and
-intervals elsewhere."""
+"""``auto`` is layered for ReLU networks of few inputs and l1 or l-infinity balls, linear relaxation
+for other ReLU networks, operator norms for affine maps of many inputs or in l2 and for sorted
+pairs, and intervals elsewhere."""
 
 Certificate = str | type[LipschitzBound]
 
 _KINDS: dict[str, type[LipschitzBound]] = {
     "layered": LayeredBound,
-    "enumeration": EnumerationBound,
     "linear": LinearBound,
     "interval": IntervalBound,
     "operator-norm": OperatorNormBound,
@@ -120,9 +116,8 @@ def bound_of(
     wide = input_norm is Norm.L2 or network.input_dimension > MAX_INPUTS
     if is_sorting_network(network) and (wide or not network.is_relu_chain()):
         return OperatorNormBound(network, domain=domain, input_norm=input_norm, output=output)
-    deep = network.is_relu_chain() and len(network.linear_layers()) > 2
     # One that takes networks of this kind at all is never above the next.
-    for candidate in ("layered" if deep else "enumeration", "linear"):
+    for candidate in ("layered", "linear"):
         try:
             return _KINDS[candidate](network, domain=domain, input_norm=input_norm, output=output)
         except (UnsupportedNetwork, UnsupportedNorm):

@@ -47,7 +47,7 @@ class Calibration(BaseEstimator):
         head_epochs: passes of the heads that the utility of released vectors is measured with. None
             for as many as they need to learn: 480 steps, after a first look at every plan with a
             linear reading.
-        certificate: "auto", "interval", "enumeration", "layered", "linear" (ReLU networks of any
+        certificate: "auto", "interval", "layered", "linear" (ReLU networks of any
             number of inputs), "operator-norm" (affine maps and sorted pairs), or your own subclass
             of ``LipschitzBound``, for whose soundness you vouch.
         path: "auto", "global" (bound over the whole domain, nothing withheld) or "local"

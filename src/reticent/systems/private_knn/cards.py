@@ -36,7 +36,8 @@ def knn_card(plan: KnnNoise, circumstances: KnnCircumstances) -> GuaranteeCard:
         plan.guarantee,
         circumstances,
         title="Labels of public queries from private records",
-        present="was there at all, label included: over all answers of the plan together",
+        there="there at all",
+        over="over all answers of the plan together",
         costs=" A withheld answer costs as much as its screening.",
         from_whom="Anyone who sees all labels and which queries were withheld",
         assumptions=say.phrases(
@@ -73,8 +74,8 @@ def individual_card(plan: IndividualNoise, circumstances: KnnCircumstances) -> G
         plan.guarantee,
         circumstances,
         title="Labels of public queries from private records with a budget each",
-        present="was ever there, label included: over all answers together, however many there "
-        "are and however records come and go",
+        there="ever there",
+        over="over all answers together, however many there are and however records come and go",
         from_whom="Anyone who sees all labels",
         assumptions=say.phrases(
             say.PUBLIC_QUERIES.format(
@@ -105,7 +106,8 @@ def _card(
     circumstances: KnnCircumstances,
     *,
     title: str,
-    present: str,
+    there: str,
+    over: str,
     from_whom: str,
     assumptions: tuple[str, ...],
     details: tuple[tuple[str, str], ...],
@@ -114,13 +116,14 @@ def _card(
     not_protected: tuple[str, ...] = (),
 ) -> GuaranteeCard:
     features, origin = circumstances.features, circumstances.origin.value
-    whose = say.whose_records(circumstances.by_person)
+    change = say.presence(by_person=circumstances.by_person, there=there)
+    naming = say.naming_words(guarantee, two="both", per="")
     return say.records_card(
         guarantee,
         by_person=circumstances.by_person,
         classes_given=circumstances.classes_given,
         title=title,
-        protected=f"Whether {whose} {present}, {say.odds(guarantee, per='')}.{costs}",
+        protected=f"{change}: {over}, {say.odds(guarantee, per='')}. {naming}{costs}",
         from_whom=f"{from_whom}, with any other knowledge and any computing power; so also anyone "
         "who sees a model that was trained on them.",
         assumptions=say.phrases(

@@ -60,13 +60,10 @@ def _card(
     from_whom: str,
     details: tuple[tuple[str, str], ...],
 ) -> GuaranteeCard:
-    whose = say.whose_records(system.by_person_, one="any one record")
-    change = (
-        f"Whether {whose} are these or any others"
-        if isinstance(guarantee.adjacency, Replace)
-        else f"Whether {whose} were there at all, labels included"
-    )
-    protected = f"{change}: {say.odds(guarantee, per='')}."
+    replaced = isinstance(guarantee.adjacency, Replace)
+    change = say.presence(by_person=system.by_person_, replaced=replaced)
+    naming = say.naming_words(guarantee, two="both", per="")
+    protected = f"{change}: {say.odds(guarantee, per='')}. {naming}"
     if seeded:
         title = f"{title} ({_SEEDED})"
         protected = (
