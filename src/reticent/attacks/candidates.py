@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from reticent.published.posthoc_encoder import PublishedPosthocEncoder
     from reticent.published.power import PublishedPowerEncoder
     from reticent.systems.posthoc.query import PrivateQuery
-    from reticent.systems.power.code_inputs import EmbeddedPoints
+    from reticent.systems.power.code_query import EmbeddedPoints
 
     Printed: TypeAlias = PublishedPosthocEncoder | PublishedPowerEncoder
     Query: TypeAlias = PrivateQuery | CodeQuery | PowerQuery
