@@ -17,8 +17,8 @@ from reticent.core.errors import InvalidInput
 from reticent.fleet import Round, aggregator, check_counts, shuffler
 from reticent.fleet.rounds import channel_of
 from reticent.fleet.sealing import SEALED, envelope, opened_envelope, opened_report
-from tests.fleet.fleets import LABELS, Fleet, envelopes
 from tests.accounting.test_shuffling import multisets
+from tests.fleet.fleets import LABELS, Fleet, envelopes
 
 FIRST, SECOND, OTHERS = 0, 1, 0
 """Labels of the protected device in both worlds, and of everybody else. No data set is worse for
