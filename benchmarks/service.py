@@ -41,7 +41,7 @@ from reticent.core import Guarantee, Scope
 from reticent.core.signatures import write_key_pair
 from reticent.ledger import Ledger
 from reticent.service.keys import KeyStore
-from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
+from reticent.systems.certified.reserve_system import ConvexCertifiedClassifier
 
 RECORDS = "benchmark"
 ENOUGH = 1e11

@@ -105,7 +105,7 @@ def walked(work: Callable[[], Any]) -> Walk:
 @contextmanager
 def place() -> Iterator[dict[str, Callable[[], Any]]]:
     """The walks, ready to be made again and again."""
-    from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
+    from reticent.systems.certified.reserve_system import ConvexCertifiedClassifier
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 
     rng = np.random.default_rng(0)

@@ -43,7 +43,7 @@ NEED_TORCH = (
     "reticent.systems.module_structure",
     "reticent.systems.posthoc",
     "reticent.systems.power.fitting",
-    "reticent.systems.power.protected_fitting",
+    "reticent.systems.power.clear_fitting",
     "reticent.training",
 )
 """Modules, or packages with modules, that are built on torch. No other module may need it, at any

@@ -4,17 +4,15 @@ bound beside an attack.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 
 from papers.power.parts import Array, Parts, Results
 from papers.power.published_mode import dp_adam_encoder, published_encoder
 from papers.power.reconstruction_bound import fisher_bound, reconstruction_bound, smoothed
-from reticent.attacks import (
-    DecoderConfig,
-    hijacking_quality,
-    majority_guess,
-    train_decoder,
-)
+from reticent.attacks import DecoderConfig, train_decoder
 from reticent.noise import SeededSampler
 from reticent.published.density import KernelDensity, bandwidth
 from reticent.systems import PowerEncoder, VectorTraining
@@ -35,7 +33,7 @@ def hijacking(parts: Parts) -> Results:
 
     def attack(name: str, released: Array, tested: Array) -> None:
         found = train_decoder(released, rows, config).reconstruct(tested)
-        results[name] = vars(hijacking_quality(found, truth, parts.schema.groups))
+        results[name] = hijacking_quality(found, truth, parts.schema.groups)
 
     for name, private in (("published", True), ("non-private", False)):
         network = published_encoder(parts, private=private).training_.network
@@ -48,10 +46,45 @@ def hijacking(parts: Parts) -> Results:
         encoder.simulate(own, seed=parts.seed).values,
         encoder.simulate(target, seed=parts.seed + 1).values,
     )
-    results["majority guess"] = vars(
-        hijacking_quality(majority_guess(rows, len(truth)), truth, parts.schema.groups)
+    results["majority guess"] = hijacking_quality(
+        majority_guess(rows, len(truth)), truth, parts.schema.groups
     )
     return results
+
+
+def hijacking_quality(
+    found: npt.NDArray[np.floating], rows: Array, groups: Sequence[tuple[str, slice, bool]]
+) -> dict[str, float]:
+    """How near drawn rows, shape (n, d), are to the true encoded ones: the share of rows whose
+    categories were *all* right (the paper's "accuracy"), the mean share of right categories,
+    squared errors per coordinate and per row, and the correlation of all coordinates.
+
+    Args:
+        found: the attacker's rows.
+        rows: the true rows.
+        groups: name, coordinates and whether they are one-hot, for each attribute
+            (``TabularSchema.groups``). At least one is one-hot.
+    """
+    right = [
+        found[:, part].argmax(axis=1) == rows[:, part].argmax(axis=1)
+        for _, part, one_hot in groups
+        if one_hot
+    ]
+    table, squared = np.stack(right, axis=1), np.square(found - rows)
+    return {
+        "all_categories": float(table.all(axis=1).mean()),
+        "category": float(table.mean()),
+        "mean_squared_error": float(squared.mean()),
+        "correlation": float(np.corrcoef(found.ravel(), rows.ravel())[0, 1]),
+        "squared_error": float(squared.sum(axis=1).mean()),
+    }
+
+
+def majority_guess(rows: Array, count: int) -> Array:
+    """The mean of public rows, ``count`` times: the largest entry of the mean of a one-hot code is
+    its most frequent category.
+    """
+    return np.tile(rows.mean(axis=0), (count, 1))
 
 
 def _proved_encoder(
@@ -100,8 +133,8 @@ def bound_and_attack(parts: Parts, *, epsilon: float) -> Results:
             prior_information=information,
         ),
         "record known": parts.schema.dimension * density.bandwidth**2,
-        "attack": quality.squared_error,
-        "blind guess": blind.squared_error,
+        "attack": quality["squared_error"],
+        "blind guess": blind["squared_error"],
         "prior information": information,
         "bandwidth": density.bandwidth,
     }

@@ -16,9 +16,8 @@ from reticent.core.coded_rows import CodedRows
 from reticent.mechanisms import FiniteChannel
 from reticent.networks import affine_chain
 from reticent.noise import SeededSampler
+from reticent.systems.power.clear_query import LikeliestQuery, ProtectedQuery
 from reticent.systems.power.encoder import PowerEncoder
-from reticent.systems.power.likeliest_query import LikeliestQuery
-from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii
 from tests.systems.power.made import RADII, SCHEMA, made_likeliest, made_query, rows
 

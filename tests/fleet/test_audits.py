@@ -17,8 +17,8 @@ from reticent.core.errors import InvalidInput
 from reticent.fleet import Round, aggregator, check_counts, shuffler
 from reticent.fleet.rounds import channel_of
 from reticent.fleet.sealing import SEALED, envelope, opened_envelope, opened_report
+from tests.accounting.test_shuffling import multisets
 from tests.fleet.fleets import LABELS, Fleet, envelopes
-from tests.fleet.test_path import _multisets
 
 FIRST, SECOND, OTHERS = 0, 1, 0
 """Labels of the protected device in both worlds, and of everybody else. No data set is worse for
@@ -43,7 +43,7 @@ class Runs:
         rows = np.array(LABELS, dtype=object)[:, None]
         nodes = self.encoder.query_.nodes(self.encoder.checked(rows))
         table = self.encoder.channel_[nodes]
-        laws = [_multisets(table, (mine, *(honest - 1) * (OTHERS,))) for mine in (FIRST, SECOND)]
+        laws = [multisets(table, (mine, *(honest - 1) * (OTHERS,))) for mine in (FIRST, SECOND)]
         self.told = {counts: np.log(laws[0][counts] / laws[1][counts]) for counts in laws[0]}
         self.own = np.log(table[FIRST] / table[SECOND])
 

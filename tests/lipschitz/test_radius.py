@@ -110,7 +110,7 @@ def test_levels_of_neighbours_differ_by_at_most_one(kind, norm, chosen):
 
 @pytest.mark.parametrize(("kind", "norm"), ROWS)
 def test_bad_pairs_have_level_zero(kind, norm):
-    """Whenever f moves by more than proposal * effective_radius within a neighbourhood, both
+    """Whenever f moves by more than proposal * R within a neighbourhood, both
     levels are 0.
     """
     rng = np.random.default_rng(3)
@@ -119,10 +119,12 @@ def test_bad_pairs_have_level_zero(kind, norm):
     second = neighbours(rng, first, radius, Norm(norm), len(first))
     for fraction in (0.05, 0.2, 0.5):
         test = LevelTest(bound, fraction * bound.global_bound(), radius, 5)
-        values = [bound.network.forward(test.snap(points)) for points in (first, second)]
-        bad = np.abs(values[0] - values[1]).sum(axis=1) > test.proposal * test.effective_radius * (
-            1 + 1e-12
-        )
+        values = [
+            bound.network.forward(snap(bound, points) * bound.input_step)
+            for points in (first, second)
+        ]
+        most = test.proposal * test.radius_steps * bound.input_step
+        bad = np.abs(values[0] - values[1]).sum(axis=1) > most * (1 + 1e-12)
         assert bad.any() or fraction == 0.5
         assert not test.levels(first[bad]).any() if bad.any() else True
         assert not test.levels(second[bad]).any() if bad.any() else True
@@ -165,11 +167,14 @@ def test_snapped_points_are_on_the_grid_and_near():
     bound = small_bound("interval", "l1")
     test = LevelTest(bound, 1.0, 0.1, 3)
     points = np.random.default_rng(5).uniform(-4, 4, size=(1000, 2))
-    snapped = test.snap(points)
+    snapped, effective = (
+        snap(bound, points) * bound.input_step,
+        test.radius_steps * bound.input_step,
+    )
     assert np.array_equal(np.round(snapped / bound.input_step), snapped / bound.input_step)
     assert (np.abs(snapped - bound.domain.clip(points)) <= bound.input_step / 2).all()
-    assert test.effective_radius >= 0.1 + 2 * bound.input_step
-    assert test.effective_radius == pytest.approx(0.1, rel=1e-3)
+    assert effective >= 0.1 + 2 * bound.input_step
+    assert effective == pytest.approx(0.1, rel=1e-3)
     assert grid_radius(bound, 0.1) == test.radius_steps
 
 

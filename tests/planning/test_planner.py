@@ -26,7 +26,7 @@ from reticent.planning.parts import PublicParts
 from reticent.planning.planner import plan
 from reticent.planning.queries import CertifiedLabels
 from reticent.planning.tasks import Task
-from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
+from reticent.systems.certified.reserve_system import ConvexCertifiedClassifier
 from reticent.systems.public_reference import PublicReference
 from reticent.systems.votes.public_start import PublicStartClassifier
 from tests.planning.fakes import Known, floor, rows_and_labels

@@ -535,6 +535,13 @@ FAULTS: tuple[Fault, ...] = (
         ("audit",),
     ),
     Fault(
+        "neighbours for audits and attacks are looked for at half the radius",
+        "attacks/candidates.py",
+        "_WITHIN * near.radius * moves",
+        "0.5 * near.radius * moves",
+        ("audit",),
+    ),
+    Fault(
         "a target that the row does not hold counts as known",
         "systems/power/code_encoder.py",
         "if name in columns:",

@@ -79,7 +79,7 @@ class Place:
 @pytest.fixture(scope="session")
 def served_bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One bundle of each kind."""
-    from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
+    from reticent.systems.certified.reserve_system import ConvexCertifiedClassifier
     from reticent.systems.power.encoder import PowerEncoder
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 

@@ -32,7 +32,7 @@ _CONTEXT.set_forkserver_preload(
         "tests.service.servers",
         "reticent.cli.main",
         "reticent.service.fleet",
-        "reticent.systems.certified.convex_classifier",
+        "reticent.systems.certified.reserve_system",
         "reticent.systems.power.code_encoder",
         "reticent.systems.power.encoder",
         "reticent.systems.votes.noisy_gradient",

@@ -152,7 +152,7 @@ def test_a_bundle_answers_rows_of_many_requests_as_it_answers_each(
     tmp_path: Path, ledger: Ledger
 ) -> None:
     """At so large an epsilon that the label of every row is certain, the labels are known."""
-    from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
+    from reticent.systems.certified.reserve_system import ConvexCertifiedClassifier
 
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 600)

@@ -26,7 +26,7 @@ from reticent.systems import (
     PosthocEncoder,
 )
 from reticent.systems.embedding import BetaVaeEmbedding, IdentityEmbedding, ModuleEmbedding
-from reticent.systems.space_identity import arrays_digest
+from reticent.systems.embedding.embedding import arrays_digest
 from reticent.training.embedder import Embedder, EmbedderConfig
 
 BOX = Box.cube(2, 3.0)

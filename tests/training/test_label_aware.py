@@ -8,12 +8,12 @@ import torch
 
 from reticent.core import Neighborhood, Norm
 from reticent.mechanisms import StabilityRelease
-from reticent.training.label_aware import train_label_release
-from reticent.training.label_chances import (
+from reticent.training.label_aware import (
     CHANCES,
     chance_of,
     noisy_max_chance,
     stability_chance,
+    train_label_release,
 )
 from reticent.training.lipschitz_objective import (
     SPREAD,

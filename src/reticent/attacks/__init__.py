@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from reticent.attacks.decoder import Decoder, DecoderConfig, train_decoder
     from reticent.attacks.fitted import FittedAttack, attack_fitted
     from reticent.attacks.games import Game, Reconstruction
-    from reticent.attacks.hijacking import HijackingQuality, hijacking_quality, majority_guess
 else:
     from reticent.core.lazy import lazy_names
 
@@ -21,12 +20,9 @@ __all__ = [
     "DecoderConfig",
     "FittedAttack",
     "Game",
-    "HijackingQuality",
     "PictureQuality",
     "Reconstruction",
     "attack_fitted",
-    "hijacking_quality",
-    "majority_guess",
     "picture_quality",
     "train_decoder",
 ]

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from reticent.published.posthoc_encoder import PublishedPosthocEncoder
     from reticent.published.power import PublishedPowerEncoder
     from reticent.systems.posthoc.query import PrivateQuery
-    from reticent.systems.power.code_inputs import EmbeddedPoints
+    from reticent.systems.power.code_query import EmbeddedPoints
 
     Printed: TypeAlias = PublishedPosthocEncoder | PublishedPowerEncoder
     Query: TypeAlias = PrivateQuery | CodeQuery | PowerQuery
@@ -284,12 +284,13 @@ def worst_neighbours(
         moves = unit_moves(dimension, near.metric, directions=_DIRECTIONS, random=random)
         ends = here[:, None, :] + _WITHIN * near.radius * moves
         tried = candidates_of(query, np.concatenate([here, box.clip(ends.reshape(-1, dimension))]))
-        words = f"points around your rows within {near.metric.value} distance {near.radius:g}"
+        words = f"embeddings of your rows within {near.metric.value} distance {near.radius:g}"
         first = np.repeat(np.arange(len(here)), len(moves))
         second = len(here) + np.arange(len(first))
     if not len(first):
         return {}
-    changes = {"what is shown": tried.norm.of(tried.shown[first] - tried.shown[second])}
+    shown = "a label's chance" if tried.labels else "the released value"
+    changes = {shown: tried.norm.of(tried.shown[first] - tried.shown[second])}
     if tried.passing is not None:
         odds = np.log((tried.passing + 1e-12) / (1.0 - tried.passing + 1e-12))
         changes["the chance to pass"] = np.abs(odds[first] - odds[second])

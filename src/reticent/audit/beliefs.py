@@ -8,7 +8,7 @@ belief costs power and never validity, because it never sees the draw that it is
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -384,31 +384,19 @@ def low_bits(values: Array) -> Array:
     return np.concatenate([exponent - 53.0 + place, 52.0 - place], axis=1)
 
 
-@dataclass(frozen=True)
-class LinearScore:
-    """A linear function of trimmed outputs.
-
-    Attributes:
-        low, high: ends that outputs are trimmed to, shape (d,).
-        weights: shape (d,).
+def linear_score(coins: Coins, values: Array) -> Callable[[Array], Array]:
+    """Return Fisher's discriminant of past coins, shape (n,), by outputs, shape (n, d): a function
+    from further outputs to scores.
     """
-
-    low: Array
-    high: Array
-    weights: Array
-
-    def __call__(self, values: Array) -> Array:
-        """Return scores, shape (n,)."""
-        return np.asarray(np.clip(values, self.low, self.high) @ self.weights)
-
-
-def linear_score(coins: Coins, values: Array) -> LinearScore:
-    """Return Fisher's discriminant of past coins, shape (n,), by outputs, shape (n, d)."""
     low, high = _ends(values, _TRIM)
     trimmed = np.clip(values, low, high)
     size, width = values.shape
+
+    def scores(weights: Array) -> Callable[[Array], Array]:
+        return lambda outputs: np.asarray(np.clip(outputs, low, high) @ weights)
+
     if not coins.any() or coins.all():
-        return LinearScore(low, high, np.zeros(width))
+        return scores(np.zeros(width))
     means = [trimmed[coins].mean(axis=0), trimmed[~coins].mean(axis=0)]
     rest = trimmed - np.where(coins[:, None], *means)
     spread = rest.std(axis=0)
@@ -416,10 +404,10 @@ def linear_score(coins: Coins, values: Array) -> LinearScore:
     scale = np.where(spread > 0, spread, np.maximum(np.abs(means[0] - means[1]), _TINY))
     rest, change = rest / scale, (means[0] - means[1]) / scale
     if width > _CORRELATED:
-        return LinearScore(low, high, change / scale)
+        return scores(change / scale)
     shrinkage = max(_RIDGE, width / (width + size))
     moments = (1.0 - shrinkage) * rest.T @ rest / size + shrinkage * np.eye(width)
-    return LinearScore(low, high, np.linalg.solve(moments, change) / scale)
+    return scores(np.linalg.solve(moments, change) / scale)
 
 
 def _keys(values: Array) -> Array:

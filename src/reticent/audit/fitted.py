@@ -46,9 +46,8 @@ from reticent.mechanisms import (
 )
 from reticent.noise import AuditSampler
 from reticent.systems.certified.query import CertifiedQuery
+from reticent.systems.power.clear_query import LikeliestQuery, ProtectedQuery
 from reticent.systems.power.code_query import CodeQuery
-from reticent.systems.power.likeliest_query import LikeliestQuery
-from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii
 from reticent.systems.power.query import PowerQuery, RowQuery
 from reticent.training.progress import Report, silent

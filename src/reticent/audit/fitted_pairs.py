@@ -22,8 +22,7 @@ from reticent.core.norms import Norm
 from reticent.noise import Sampler
 from reticent.noise.coins import coins
 from reticent.systems.certified.query import CertifiedQuery
-from reticent.systems.power.likeliest_query import LikeliestQuery
-from reticent.systems.power.protected_query import ProtectedQuery
+from reticent.systems.power.clear_query import LikeliestQuery, ProtectedQuery
 from reticent.systems.power.protection import UNIT, Protection
 
 if TYPE_CHECKING:

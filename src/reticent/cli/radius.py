@@ -135,8 +135,7 @@ def _stated(system: Any, folder: Path | None, *, research: bool) -> dict[str, An
     encoded rows.
     """
     from reticent.core.guarantees import Neighborhood
-    from reticent.systems.power.likeliest_query import LikeliestQuery
-    from reticent.systems.power.protected_query import ProtectedQuery
+    from reticent.systems.power.clear_query import LikeliestQuery, ProtectedQuery
     from reticent.systems.power.protection import RADII_SPACE
 
     if system is None:

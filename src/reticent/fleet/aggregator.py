@@ -176,8 +176,9 @@ class Aggregator:
                 return True
             mine = batches.c.round == digest
             query = sa.select(batches.c.content).where(mine).order_by(batches.c.number)
-            held = connection.execute(query).scalars().all()
-        content = b"".join(held)
+            content = bytearray()  # the only copy of them
+            for part in connection.execute(query).scalars():
+                content += part
         if not total or len(content) < total * SEALED:
             return False
         price = Price(
@@ -195,12 +196,11 @@ class Aggregator:
         self._posts.checkpoint()
         return True
 
-    def _opened(self, content: bytes) -> tuple[Integers, int]:
-        sealed = {content[at : at + SEALED] for at in range(0, len(content), SEALED)}
+    def _opened(self, content: bytes | bytearray) -> tuple[Integers, int]:
         counts = [0] * self.round.outputs
-        for one in sealed:
+        for one in np.unique(np.frombuffer(content, dtype=f"V{SEALED}")):
             try:
-                counts[opened_report(one, key=self._key, round_=self.round)] += 1
+                counts[opened_report(bytes(one), key=self._key, round_=self.round)] += 1
             except InvalidInput:
                 continue
         return np.array(counts), len(content) // SEALED - sum(counts)

@@ -31,7 +31,7 @@ class LevelTest:
 
     Guarantee:
         Points at distance at most ``radius`` have levels that differ by at most 1. If f moves by
-        more than ``proposal * effective_radius`` between two such points, both have level 0. Proof:
+        more than ``proposal`` times that R between two such points, both have level 0. Proof:
         docs/certificates.md.
 
     Differs from the paper:
@@ -81,19 +81,6 @@ class LevelTest:
     def radius_steps(self) -> int:
         """R in whole grid steps, the rounding of two centers included."""
         return grid_radius(self.bound, self.radius)
-
-    @property
-    def effective_radius(self) -> float:
-        """R as a real number, the rounding of two centers included. Noise has to be scaled to
-        it.
-        """
-        return self.radius_steps * self.bound.input_step
-
-    def snap(self, points: npt.ArrayLike) -> Array:
-        """Return ``points`` clipped to the domain and moved to the grid, the inputs that f must be
-        evaluated at.
-        """
-        return snap(self.bound, points) * self.bound.input_step
 
     def levels(self, points: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Return the level of each point, shape (n,).

@@ -182,7 +182,7 @@ class PublicModels(RecordMethod):
 
     def estimator(self, task: Task) -> Any:
         """Return the pool, for the labelled *public* rows."""
-        from reticent.systems.votes.public_models import PublicModelsClassifier
+        from reticent.systems.votes.public_start import PublicModelsClassifier
 
         return PublicModelsClassifier(**started(task))
 

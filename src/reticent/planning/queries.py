@@ -19,8 +19,8 @@ from reticent.release.fits import not_counted
 from reticent.retraining.convex import ConvexModel
 from reticent.retraining.reserves import ReserveModel
 from reticent.systems.certified.choosing import calibrated_choice, enough_distance
-from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
 from reticent.systems.certified.query import CertifiedQuery, MechanismChoice
+from reticent.systems.certified.reserve_system import ConvexCertifiedClassifier
 from reticent.systems.embedding import IdentityEmbedding
 from reticent.systems.public_reference import PublicReference
 from reticent.systems.scores import Predictions

@@ -24,9 +24,11 @@ from reticent.mechanisms.stability_response import checked_labels
 from reticent.noise import Sampler
 from reticent.published.research import Account, Answers, AsPrinted, PublishedSystem, WorstPair
 from reticent.release.bundle import Bundle
-from reticent.systems.certified.classifier import CertifiedClassifier
-from reticent.systems.certified.ensemble import CertifiedEnsemble
-from reticent.systems.certified.interval_system import ClippedDescent
+from reticent.systems.certified.interval_system import (
+    CertifiedClassifier,
+    CertifiedEnsemble,
+    ClippedDescent,
+)
 from reticent.systems.record_labels import Classes
 
 _ARITHMETIC = 2.0**-40

@@ -29,12 +29,12 @@ from reticent.published.obfuscators import CodedObfuscator, PublishedObfuscator
 from reticent.published.posthoc import PublishedPosthoc, Switches
 from reticent.published.research import Account, Answers, PublishedSystem, WorstPair
 from reticent.release.bundle import Bundle
-from reticent.systems.class_labels import class_labels
 from reticent.systems.embedding import domain_of
 from reticent.systems.embedding.fitted import embedding_of
 from reticent.systems.input_rows import input_rows
 from reticent.systems.posthoc.calibration import noise_adder
-from reticent.systems.power.code_inputs import EmbeddedPoints, restored_inputs
+from reticent.systems.power.code_query import EmbeddedPoints, restored_inputs
+from reticent.systems.record_labels import class_labels
 from reticent.systems.value_models import plain_network
 from reticent.training.embedder import Embedder
 from reticent.training.heads import HeadConfig, train_head

@@ -31,7 +31,7 @@ from reticent.published.power_network import (
 )
 from reticent.published.research import Account, Answers, PublishedSystem, WorstPair
 from reticent.release.bundle import Bundle
-from reticent.systems.class_labels import class_labels
+from reticent.systems.record_labels import class_labels
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report, silent
 

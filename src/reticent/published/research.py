@@ -27,7 +27,7 @@ from reticent.core.settings import learned, with_settings
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler, SecureSampler, SeededSampler
 from reticent.release.bundle import RESEARCH, Bundle, check_rebuilt, rebuilding
-from reticent.systems.class_labels import restored_labels
+from reticent.systems.record_labels import restored_labels
 
 
 class AsPrinted(Mechanism):

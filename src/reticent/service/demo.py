@@ -82,7 +82,7 @@ def prepare(folder: Path) -> Prepared:
     """
     require("cryptography", extra="signing")
     from reticent.datasets import load_blobs
-    from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
+    from reticent.systems.certified.reserve_system import ConvexCertifiedClassifier
 
     blobs = load_blobs("separable", points=_RECORDS, held_out=_PUBLIC)
     classifier = ConvexCertifiedClassifier(epsilon=_EPSILON, classes=[0, 1], data_set=DATA_SET)

@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reticent.systems.certified.classifier import CertifiedClassifier
-    from reticent.systems.certified.convex_classifier import ConvexCertifiedClassifier
-    from reticent.systems.certified.ensemble import CertifiedEnsemble
-    from reticent.systems.certified.interval_system import ClippedDescent
-    from reticent.systems.certified.network import CertifiedNetwork, HiddenLayer
+    from reticent.systems.certified.interval_system import (
+        CertifiedClassifier,
+        CertifiedEnsemble,
+        ClippedDescent,
+    )
+    from reticent.systems.certified.reserve_system import (
+        CertifiedNetwork,
+        ConvexCertifiedClassifier,
+        HiddenLayer,
+    )
     from reticent.systems.features import Features
     from reticent.systems.posthoc.classifier import PosthocClassifier
     from reticent.systems.posthoc.encoder import PosthocEncoder
@@ -29,8 +34,7 @@ if TYPE_CHECKING:
     from reticent.systems.votes.linear_vote import LinearVoteClassifier
     from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
     from reticent.systems.votes.pate import PateClassifier
-    from reticent.systems.votes.public_models import PublicModelsClassifier
-    from reticent.systems.votes.public_start import PublicStartClassifier
+    from reticent.systems.votes.public_start import PublicModelsClassifier, PublicStartClassifier
     from reticent.systems.votes.public_start_regressor import PublicStartRegressor
     from reticent.systems.votes.released_classifier import ReleasedClassifier
     from reticent.systems.votes.released_regressor import ReleasedRegressor

@@ -20,9 +20,9 @@ from reticent.core.guarantees import Guarantee
 from reticent.networks import Network, affine_chain
 from reticent.networks.serial import describe, rebuild
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
-from reticent.systems.class_labels import restored_labels
 from reticent.systems.loading import VALUE_MODEL
 from reticent.systems.power.servers import train_server
+from reticent.systems.record_labels import restored_labels
 from reticent.training.public_models import (
     BoostedTrees,
     LinearModel,

@@ -18,10 +18,10 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import chain, islice
+from functools import cached_property, partial
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ from reticent.tables.frames import NamedRows, listed
 from reticent.tables.schema import FAULTS_SHOWN, TabularSchema
 
 _GZIP = b"\x1f\x8b"
-_BLOCK = 4096  # lines that are held as text at a time
+_BLOCK = 512  # lines at a time, so few that Python does not look for dead ones among them
 _DELIMITERS = (",", ";", "\t")
 _QUOTED = re.compile(r'"[^"]*("|$)')
 _LINES_SHOWN = 5
@@ -182,7 +182,7 @@ def csv_cells(path: str | Path, *, name: str = "path") -> tuple[list[str], list[
         reader = _Reader(head, where)
         for rows, places in reader.records(lines):
             assert isinstance(rows, list)  # no column is read as numbers
-            found += [row for row, _ in reader.whole(rows, places)]
+            found += reader.whole(rows, places)[0]
         reader.faults.check()
     return list(head.names), found, head.delimiter
 
@@ -606,8 +606,8 @@ class _Reader:
                 self._check_one_hot(table, places)
             else:
                 kept = self.whole(rows, places)
-                table = self.table([row for row, _ in kept], [place for _, place in kept])
-                whose = self._subjects(kept)
+                table = self.table(*kept)
+                whose = self._subjects(*kept)
             if len(table) and not self.faults.found:
                 yield table, whose
         self.faults.check()
@@ -625,7 +625,7 @@ class _Reader:
             if rows is None:
                 rows, places, read = _records(block, lines, first, self.head.delimiter, self.faults)
                 blanks += [at for row, at in zip(rows, places, strict=True) if not row]
-                last = max((at for row, at in zip(rows, places, strict=True) if row), default=0)
+                last = places[-1] if rows[-1] else max(compress(places, rows), default=0)
             else:
                 places, read = list(range(first, first + len(block))), len(block)
                 last = places[-1]
@@ -639,14 +639,16 @@ class _Reader:
 
     def whole(
         self, rows: Sequence[list[str]], places: Sequence[int]
-    ) -> list[tuple[list[str], int]]:
+    ) -> tuple[Sequence[list[str]], Sequence[int]]:
         """Return the records that have as many cells as the header, and their lines."""
-        for row, place in zip(rows, places, strict=True):
-            if row and len(row) != self.width:
-                fault = f": {len(row)} cells, expected {self.width} as in the header"
-                self.faults.add(fault, place)
-        found = zip(rows, places, strict=True)
-        return [(row, place) for row, place in found if len(row) == self.width]
+        width, widths = self.width, list(map(len, rows))
+        if widths.count(width) == len(rows):
+            return rows, places
+        for cells, place in zip(widths, places, strict=True):
+            if cells not in (0, width):
+                self.faults.add(f": {cells} cells, expected {width} as in the header", place)
+        kept = [cells == width for cells in widths]
+        return list(compress(rows, kept)), list(compress(places, kept))
 
     def table(self, rows: Sequence[Sequence[str]], places: Sequence[int]) -> npt.NDArray[Any]:
         """Return rows of ``width`` cells, shape (n, columns)."""
@@ -658,11 +660,11 @@ class _Reader:
         self._check_one_hot(table, places)
         return table
 
-    def _subjects(self, kept: Sequence[tuple[list[str], int]]) -> tuple[str, ...] | None:
+    def _subjects(self, rows: Sequence[list[str]], places: Sequence[int]) -> tuple[str, ...] | None:
         if self.subject is None:
             return None
         names = []
-        for row, place in kept:
+        for row, place in zip(rows, places, strict=True):
             names.append(row[self.subject].strip())
             fault = no_subject(names[-1])
             if fault:
@@ -758,11 +760,13 @@ def _records(
 
     A quoted cell may reach into ``lines``, which follow the block. A blank line has no cells.
     """
-    reader = csv.reader(
-        chain(block, lines), delimiter=delimiter, strict=True, skipinitialspace=True
-    )
+    read = partial(csv.reader, delimiter=delimiter, strict=True, skipinitialspace=True)
     rows: list[list[str]] = []
     places: list[int] = []
+    with suppress(csv.Error):  # which is told below, with its line
+        if all(map(str.strip, block)) and len(whole := list(read(block))) == len(block):
+            return whole, list(range(first, first + len(whole))), len(whole)
+    reader = read(chain(block, lines))
     while reader.line_num < len(block):
         places.append(first + reader.line_num)
         line = block[reader.line_num]

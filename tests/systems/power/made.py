@@ -6,8 +6,7 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 
 from reticent.networks import Network, affine_chain
-from reticent.systems.power.likeliest_query import LikeliestQuery
-from reticent.systems.power.protected_query import ProtectedQuery
+from reticent.systems.power.clear_query import LikeliestQuery, ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.power.query import PowerSetting
 from reticent.tables import Categorical, Numeric, TabularSchema

@@ -8,7 +8,7 @@ import pytest
 from reticent import PowerEncoder
 from reticent.noise import SeededSampler
 from reticent.systems import VectorTraining
-from reticent.systems.power.likeliest_fitting import fit_likeliest
+from reticent.systems.power.clear_fitting import fit_likeliest
 from reticent.systems.power.protection import Protection
 from reticent.systems.power.query import PowerSetting
 from reticent.systems.power.settings import RowFit

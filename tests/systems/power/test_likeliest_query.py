@@ -12,8 +12,8 @@ from scipy import stats
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle
 from reticent.noise import SeededSampler
+from reticent.systems.power.clear_query import LikeliestQuery
 from reticent.systems.power.encoder import stored_query
-from reticent.systems.power.likeliest_query import LikeliestQuery
 from reticent.systems.power.query import PowerSetting
 from tests.systems.power.made import RADII, SCHEMA, made_likeliest, neighbour, rows
 

@@ -9,8 +9,8 @@ import pytest
 
 from reticent import PowerEncoder
 from reticent.systems import VectorTraining, train_server
+from reticent.systems.power.clear_query import ProtectedQuery
 from reticent.systems.power.mechanism_choice import compared
-from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.query import PROTECTED, PowerSetting
 from reticent.tables import Categorical, Numeric, TabularSchema
 

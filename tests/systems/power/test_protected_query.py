@@ -9,8 +9,8 @@ from scipy import stats
 from reticent.core.errors import CorruptBundle, InvalidParameter
 from reticent.noise import SeededSampler
 from reticent.systems.power.cards import power_card
+from reticent.systems.power.clear_query import ProtectedQuery
 from reticent.systems.power.encoder import stored_query
-from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.query import PowerSetting
 from tests.systems.power.made import RADII, SCHEMA, made_query, rows
 

@@ -24,7 +24,7 @@ from reticent.systems import Features
 from reticent.systems.votes import sums
 from reticent.systems.votes.estimator import Given
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
-from reticent.systems.votes.public_models import PublicModelsClassifier
+from reticent.systems.votes.public_start import PublicModelsClassifier
 from reticent.training.public_features import PatchFeatures, PublicPCA
 
 X, Y = load_digits(return_X_y=True)

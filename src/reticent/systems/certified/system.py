@@ -41,7 +41,6 @@ from reticent.systems.certified.query import (
     CertifiedQuery,
     MechanismChoice,
 )
-from reticent.systems.class_labels import restored_labels
 from reticent.systems.embedding import (
     Embedding,
     IdentityEmbedding,
@@ -51,7 +50,13 @@ from reticent.systems.embedding.public_start import PublicStartEmbedding
 from reticent.systems.features import Features, numbers_of, rows_to_fit
 from reticent.systems.input_rows import input_rows
 from reticent.systems.public_reference import PublicReference
-from reticent.systems.record_labels import OBSERVED, Classes, is_observed, record_labels
+from reticent.systems.record_labels import (
+    OBSERVED,
+    Classes,
+    is_observed,
+    record_labels,
+    restored_labels,
+)
 from reticent.systems.releasing_system import ReleasingSystem, class_names
 from reticent.tables.frames import kept_names, stored_names
 from reticent.tables.schema import TabularSchema

@@ -10,9 +10,10 @@ from reticent.core.arrays import Arrays
 from reticent.systems.embedding.embedding import (
     Embedding,
     IdentityEmbedding,
+    check_sizes,
     domain_of,
+    restore,
 )
-from reticent.systems.embedding.restoring import check_sizes, restore
 
 if TYPE_CHECKING:
     from reticent.systems.embedding.modules import BetaVaeEmbedding, ModuleEmbedding

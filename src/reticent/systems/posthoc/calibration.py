@@ -14,10 +14,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
-from reticent.core.arrays import Array
+from reticent.core.arrays import Array, Integers
 from reticent.core.errors import CalibrationFailed, InvalidInput
 from reticent.grids.shares import WHOLE
 from reticent.lipschitz import LipschitzBound
@@ -39,8 +38,6 @@ from reticent.systems.posthoc.plans import (
 from reticent.training.heads import Head, HeadConfig, linear_head, train_head
 from reticent.training.noise import training_noise
 from reticent.training.progress import Report, silent
-
-Labels = npt.NDArray[np.int64]
 
 TEST_SHARES = (0.15, 0.3, 0.45, 0.6)
 """Shares of epsilon that the test may get on the local path."""
@@ -107,8 +104,8 @@ class CalibrationData:
 
     train: Array
     held: Array
-    train_labels: Labels | None
-    held_labels: Labels | None
+    train_labels: Integers | None
+    held_labels: Integers | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -417,7 +414,7 @@ class _Utility:
         lost = float((chances * apart).sum(axis=1).mean())
         return max(1.0 - lost / total, 0.0) if total > 0 else 0.0
 
-    def _labels_of_codes(self) -> Labels:
+    def _labels_of_codes(self) -> Integers:
         """Return the likeliest label of every code among rows that heads learn from."""
         labels = self._data.train_labels
         assert labels is not None

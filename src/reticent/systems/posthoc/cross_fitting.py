@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from reticent.systems.class_labels import FEW_ROWS, balanced_folds
 from reticent.systems.posthoc.calibration import CalibrationData, Candidate, Choice
 from reticent.systems.posthoc.plans import Path
+from reticent.systems.record_labels import FEW_ROWS, balanced_folds
 
 _FINALISTS = 3
 _LEAST_OF_LABEL = 2  # so that every fit has all labels

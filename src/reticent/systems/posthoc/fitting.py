@@ -19,7 +19,6 @@ from reticent.mechanisms import AnyTwo, FiniteChannel
 from reticent.mechanisms.finite_channel import whole_shares
 from reticent.networks import Network, from_torch
 from reticent.networks.serial import same_network
-from reticent.systems.class_labels import class_labels
 from reticent.systems.embedding import Embedding, domain_of
 from reticent.systems.embedding.fitted import embedding_of
 from reticent.systems.input_rows import input_rows
@@ -38,6 +37,7 @@ from reticent.systems.posthoc.plans import (
 )
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import PosthocSettings
+from reticent.systems.record_labels import class_labels
 from reticent.training.parts.contract import (
     fitted,
     needs_labels,

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from reticent.core.arrays import Array
+from reticent.core.arrays import Array, Integers
 from reticent.core.guarantees import Neighborhood
 from reticent.grids.lattice import Lattice
 from reticent.mechanisms import FiniteChannel, HopRelease
@@ -28,8 +27,6 @@ from reticent.training.label_tables import (
     exact_table,
 )
 from reticent.training.progress import Report, silent
-
-Labels = npt.NDArray[np.int64]
 
 TAIL = 0.003
 """Share of public rows beyond the cells' own ends, on either side of a coordinate."""
@@ -59,7 +56,7 @@ class LatticeRows:
     """
 
     points: Array
-    labels: Labels
+    labels: Integers
     network: Network
 
     @property

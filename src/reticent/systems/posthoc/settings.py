@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from reticent.training.parts.contract import PlannedRelease, resolved
 from reticent.training.parts.embedders import EMBEDDERS, Named
 
 if TYPE_CHECKING:
+    from reticent.systems.posthoc.system import PosthocSystem
     from reticent.training.heads import HeadConfig
 
 _PATHS: dict[str, tuple[Path, ...]] = {
@@ -133,31 +133,19 @@ class PosthocSettings:
         return _PATHS[self.calibration.path]
 
     @classmethod
-    def of(
-        cls,
-        estimator: Any,
-        *,
-        parameter: str,
-        names: Mapping[str, Any],
-        mechanisms: Iterable[str],
-    ) -> PosthocSettings:
+    def of(cls, estimator: PosthocSystem) -> PosthocSettings:
         """Return the checked settings of an estimator.
-
-        Args:
-            estimator: one of the two.
-            parameter: its argument that makes the released function.
-            names: parts that can be named there.
-            mechanisms: mechanisms that can be named.
 
         Raises:
             InvalidParameter, UnknownName: an argument that cannot be used.
         """
+        parameter, known = estimator._part, ("auto", *estimator._named_mechanisms)
         embedder, name = estimator.embedder, ""
         if isinstance(embedder, Named):
             embedder.check()
             embedder, name = embedder.embedder, embedder.name
         calibration = _calibration(estimator.calibration)
-        mechanism = one_of(estimator.mechanism, ("auto", *mechanisms), name="mechanism")
+        mechanism = one_of(estimator.mechanism, known, name="mechanism")
         if mechanism in LABEL_RULES and calibration.path == "local":
             raise InvalidParameter(
                 f"mechanism={mechanism!r}, path='local': expected path='auto' or "
@@ -170,7 +158,9 @@ class PosthocSettings:
             input_norm=Norm.parse(estimator.input_norm),
             embedder=resolved(embedder, parameter="embedder", names=EMBEDDERS),
             embedder_name=name,
-            released=resolved(getattr(estimator, parameter), parameter=parameter, names=names),
+            released=resolved(
+                getattr(estimator, parameter), parameter=parameter, names=estimator._parts
+            ),
             parameter=parameter,
             mechanism=mechanism,
             calibration=calibration,

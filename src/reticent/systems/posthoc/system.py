@@ -20,12 +20,12 @@ from reticent.core.guarantees import GuaranteeCard
 from reticent.core.settings import learned, with_settings
 from reticent.lipschitz import LipschitzBound
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
-from reticent.systems.class_labels import restored_labels
 from reticent.systems.embedding import check_sizes
 from reticent.systems.posthoc.cards import posthoc_card
 from reticent.systems.posthoc.plans import PosthocSetting, releases_labels
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import Calibration, PosthocSettings
+from reticent.systems.record_labels import restored_labels
 from reticent.systems.releasing_system import ReleasingSystem
 from reticent.tables.frames import kept_names, named_rows, stored_names
 from reticent.training.parts.contract import module_of
@@ -199,9 +199,7 @@ class PosthocSystem(ReleasingSystem):
         require("torch", extra="networks")  # only a fit needs it
         from reticent.systems.posthoc.fitting import fit_release
 
-        settings = PosthocSettings.of(
-            self, parameter=self._part, names=self._parts, mechanisms=self._named_mechanisms
-        )
+        settings = PosthocSettings.of(self)
         rows, names = named_rows(X)
         query, fit, choice = fit_release(
             settings,

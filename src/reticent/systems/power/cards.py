@@ -9,8 +9,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from reticent.core.guarantees import GuaranteeCard
 from reticent.mechanisms import AnyTwo, KNormMechanism
 from reticent.systems import clauses as say
-from reticent.systems.power.code_inputs import EmbeddedPoints
-from reticent.systems.power.code_query import CROWD, CodeQuery, CodeTarget
+from reticent.systems.power.code_query import CROWD, CodeQuery, CodeTarget, EmbeddedPoints
 from reticent.systems.power.code_targets import NearRows
 from reticent.systems.power.protection import AttributeRadii, reach
 from reticent.systems.power.query import ClearQuery, PowerQuery, RowQuery

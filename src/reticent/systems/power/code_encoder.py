@@ -18,7 +18,6 @@ from reticent.core.guarantees import GuaranteeCard
 from reticent.core.seeds import training_seed
 from reticent.core.settings import learned, with_settings
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
-from reticent.systems.class_labels import class_labels
 from reticent.systems.embedding import IdentityEmbedding, domain_of
 from reticent.systems.input_rows import input_rows
 from reticent.systems.power.cards import code_card
@@ -29,10 +28,17 @@ from reticent.systems.power.code_fitting import (
     Wanted,
     best_code,
 )
-from reticent.systems.power.code_inputs import EmbeddedPoints, SchemaRows
-from reticent.systems.power.code_query import CROWD, LABEL, RECALL, CodeQuery
+from reticent.systems.power.code_query import (
+    CROWD,
+    LABEL,
+    RECALL,
+    CodeQuery,
+    EmbeddedPoints,
+    SchemaRows,
+)
 from reticent.systems.power.code_targets import ExplainedVariance, NearRows, Recall, Within
 from reticent.systems.power.row_encoder import RowEncoder
+from reticent.systems.record_labels import class_labels
 from reticent.systems.releasing_system import inputs_as_fitted
 from reticent.systems.scores import SCORINGS
 from reticent.tables.attributes import Categorical

@@ -27,7 +27,6 @@ from reticent.grids.public_graph import PublicGraph
 from reticent.grids.shares import WHOLE, Shares
 from reticent.mechanisms import AnyTwo, FiniteChannel
 from reticent.mechanisms.finite_channel import whole_shares
-from reticent.systems.power.code_inputs import EmbeddedPoints, SchemaRows
 from reticent.systems.power.code_query import (
     CROWD,
     HELD,
@@ -37,6 +36,8 @@ from reticent.systems.power.code_query import (
     VARIANCE,
     CodeQuery,
     CodeTarget,
+    EmbeddedPoints,
+    SchemaRows,
     TargetSource,
     TargetWorth,
     nearest_nodes,

@@ -24,15 +24,16 @@ from reticent.core.guarantees import (
     adjacency_to_dict,
 )
 from reticent.core.norms import Norm, unit_moves
+from reticent.core.regions import Box
 from reticent.grids.public_graph import PublicGraph
 from reticent.mechanisms import AnyTwo, FiniteChannel
 from reticent.mechanisms.finite_channel import rebuilt_nodes
 from reticent.noise import Sampler, SeededSampler
 from reticent.release.bundle import rebuilding
-from reticent.systems.class_labels import restored_labels
-from reticent.systems.power.code_inputs import EmbeddedPoints, SchemaRows, restored_inputs
+from reticent.systems.embedding import Embedding, check_sizes, restore
 from reticent.systems.power.code_targets import NearRows, Within
-from reticent.systems.power.query import coded, dense
+from reticent.systems.power.query import SPACE, coded, dense
+from reticent.systems.record_labels import restored_labels
 from reticent.tables.schema import TabularSchema
 from reticent.training.public_models import (
     BLOCK,
@@ -62,6 +63,111 @@ _DIRECTIONS = 32
 
 LABEL, RECALL, VARIANCE = "label", "recall", "variance"
 """Kinds of targets: a label, the nearest of public rows, the row's own vector."""
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@dataclass(frozen=True, eq=False)
+class SchemaRows:
+    """Rows of a table, encoded by its public schema."""
+
+    schema: TabularSchema
+
+    @property
+    def columns(self) -> int:
+        """The columns of the table."""
+        return self.schema.columns
+
+    @property
+    def corner(self) -> Array:
+        """The upper end of every range."""
+        return self.schema.domain.upper
+
+    def encode(self, inputs: npt.NDArray[Any]) -> CodedRows:
+        """Return checked rows. It raises what ``TabularSchema.code`` raises."""
+        return self.schema.code(inputs)
+
+    def clip(self, rows: Array) -> Array:
+        """Return rows moved into the public box."""
+        return self.schema.domain.clip(rows)
+
+    def within(self, norm: Norm, radius: float) -> Neighborhood:
+        """Return the adjacency of records that are near in the encoded space."""
+        return Neighborhood(norm, radius, SPACE, self.schema.digest)
+
+    def describe(self) -> tuple[dict[str, Any], Arrays]:
+        """The schema."""
+        return {"schema": self.schema.to_dict()}, {}
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedPoints:
+    """Embeddings of arrays, clipped to a public box.
+
+    Attributes:
+        embedding: map from inputs to points.
+        box: the public box that points are clipped to.
+        shape: shape of one input.
+    """
+
+    embedding: Embedding
+    box: Box
+    shape: tuple[int, ...]
+
+    @property
+    def columns(self) -> int:
+        """The features of an input."""
+        return int(np.prod(self.shape))
+
+    @property
+    def corner(self) -> Array:
+        """The upper corner of the box."""
+        return self.box.upper
+
+    def encode(self, inputs: npt.NDArray[Any]) -> CodedRows:
+        """Return points of checked inputs, shape (n, features)."""
+        return CodedRows.of(self.box.clip(self.embedding.embed(inputs)))
+
+    def clip(self, rows: Array) -> Array:
+        """Return points moved into the box."""
+        return self.box.clip(rows)
+
+    def within(self, norm: Norm, radius: float) -> Neighborhood:
+        """Return the adjacency of inputs whose embeddings are near."""
+        identity = self.embedding.identity(self.box)
+        return Neighborhood(norm, radius, self.embedding.space, identity)
+
+    def describe(self) -> tuple[dict[str, Any], Arrays]:
+        """The embedding, the box, and the shape of an input."""
+        settings, arrays = self.embedding.describe()
+        box = {"box.lower": self.box.lower, "box.upper": self.box.upper}
+        return {"embedding": settings, "input_shape": list(self.shape)}, {**arrays, **box}
+
+
+def restored_inputs(
+    settings: Any, arrays: Arrays, module: nn.Module | None
+) -> SchemaRows | EmbeddedPoints:
+    """The inputs that ``describe`` took apart.
+
+    Args:
+        settings: plain JSON values.
+        arrays: the bundle's.
+        module: the user's own, where the bundle was fitted with one.
+
+    Raises:
+        InvalidInput: the bundle needs the user's module, and none or another one was given.
+        CorruptBundle: parts that do not fit together.
+    """
+    with rebuilding():
+        if "schema" in settings:
+            return SchemaRows(TabularSchema.from_dict(settings["schema"]))
+        shape = tuple(count(size, name="input_shape") for size in settings["input_shape"])
+        box, described = Box(arrays["box.lower"], arrays["box.upper"]), settings["embedding"]
+        if not shape:
+            raise CorruptBundle("bundle: an input without a shape")
+    embedding = restore(described, arrays, module)
+    check_sizes(embedding, shape, box.dimension)
+    return EmbeddedPoints(embedding, box, shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,11 +19,9 @@ from reticent.core.guarantees import Guarantee, GuaranteeCard
 from reticent.core.seeds import training_generator
 from reticent.core.settings import a_part, learned, with_settings
 from reticent.release.bundle import Bundle, check_rebuilt, rebuilding
-from reticent.systems.class_labels import class_labels, restored_labels
 from reticent.systems.power.cards import code_card, power_card
+from reticent.systems.power.clear_query import LikeliestQuery, ProtectedQuery
 from reticent.systems.power.code_query import CodeQuery
-from reticent.systems.power.likeliest_query import LikeliestQuery
-from reticent.systems.power.protected_query import ProtectedQuery
 from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.power.query import (
     CHOICES,
@@ -36,6 +34,7 @@ from reticent.systems.power.query import (
 )
 from reticent.systems.power.row_encoder import RowEncoder
 from reticent.systems.power.settings import RowFit, VectorTraining
+from reticent.systems.record_labels import class_labels, restored_labels
 from reticent.systems.scores import SCORINGS
 from reticent.tables.frames import (
     kept_names,

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from reticent.core.arrays import Array
-from reticent.systems.class_labels import balanced_folds
+from reticent.core.arrays import Array, Integers
+from reticent.systems.record_labels import balanced_folds
 from reticent.systems.scores import Scores, prediction_scores
 
-Labels = npt.NDArray[np.int64]
 Release = TypeVar("Release")
 
 SERVER: dict[str, Any] = {
@@ -50,7 +48,7 @@ class HeldScores:
 
     @classmethod
     def of(
-        cls, answers: Sequence[Array], weights: Sequence[Array], labels: Labels, *, scoring: str
+        cls, answers: Sequence[Array], weights: Sequence[Array], labels: Integers, *, scoring: str
     ) -> HeldScores:
         """Return the scores of probabilities of labels, given each answer that the release may
         give.
@@ -114,10 +112,10 @@ def simplest(found: Sequence[tuple[Release, HeldScores]], *, scoring: str) -> Re
     )
 
 
-def answer_scores(answers: Sequence[Array], weights: Sequence[Array], labels: Labels) -> Scores:
+def answer_scores(answers: Sequence[Array], weights: Sequence[Array], labels: Integers) -> Scores:
     """Return scores of probabilities of labels, given each answer that a release may give.
 
-    Labels that none of the rows has are left out.
+    Integers that none of the rows has are left out.
 
     Args:
         answers, weights, labels: arguments of ``HeldScores.of``.
@@ -133,10 +131,10 @@ def answer_scores(answers: Sequence[Array], weights: Sequence[Array], labels: La
 
 def served(
     released: Array,
-    labels: Labels,
+    labels: Integers,
     answers: Sequence[Array],
     weights: Sequence[Array],
-    held: Labels,
+    held: Integers,
     *,
     scoring: str,
     seed: int,

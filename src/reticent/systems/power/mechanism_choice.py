@@ -17,10 +17,8 @@ import numpy as np
 from reticent.core.arrays import Array, Integers
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import InvalidInput
-from reticent.systems.class_labels import FEW_ROWS, balanced_folds
 from reticent.systems.power.code_fitting import NODES, PublicRows, Wanted, code_nodes
-from reticent.systems.power.code_inputs import SchemaRows
-from reticent.systems.power.code_query import LABEL, CodeQuery
+from reticent.systems.power.code_query import LABEL, CodeQuery, SchemaRows
 from reticent.systems.power.held_scores import HeldScores, answer_scores, simplest
 from reticent.systems.power.protection import LARGEST_SHARED_RADIUS, AttributeRadii, Protection
 from reticent.systems.power.query import (
@@ -34,6 +32,7 @@ from reticent.systems.power.query import (
     rank,
 )
 from reticent.systems.power.settings import RowFit
+from reticent.systems.record_labels import FEW_ROWS, balanced_folds
 from reticent.systems.scores import channel_scores, joint_of
 from reticent.tables.schema import TabularSchema
 
@@ -120,7 +119,7 @@ def fitted(fit: RowFit, mechanisms: Sequence[str]) -> Chosen:
     # Late: these train networks, which need torch.
     protected = [name for name in mechanisms if name in PROTECTED]
     if protected:
-        from reticent.systems.power.protected_fitting import fit_protected
+        from reticent.systems.power.clear_fitting import fit_protected
 
         clear, plans = fit_protected(fit, protected)
         found.append((clear, clear.plan, plans))

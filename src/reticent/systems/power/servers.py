@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
-from reticent.core.arrays import Array
+from reticent.core.arrays import Array, Integers
 from reticent.core.checks import as_array, finite_array
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.core.extras import require
@@ -21,7 +21,6 @@ from reticent.core.extras import require
 if TYPE_CHECKING:
     from reticent.training.heads import Head
 
-Labels = npt.NDArray[np.int64]
 
 _LEAVES = (10, 100, 1000)  # least rows in a forest's leaf
 _STEPS = 2000  # of the channel's shares of bins
@@ -182,7 +181,7 @@ class _Network:
         return np.asarray(torch.softmax(logits.double(), dim=1).numpy())
 
 
-def _network(released: Array, labels: Labels, seed: int) -> _Network:
+def _network(released: Array, labels: Integers, seed: int) -> _Network:
     torch = require("torch", extra="networks", instead="use server='boosted'")
     from reticent.training.heads import HeadConfig, train_head
 
@@ -191,7 +190,7 @@ def _network(released: Array, labels: Labels, seed: int) -> _Network:
         return _Network(train_head(released, labels, config, noise=None))
 
 
-def _forest(released: Array, labels: Labels, seed: int) -> RandomForestClassifier:
+def _forest(released: Array, labels: Integers, seed: int) -> RandomForestClassifier:
     """Return a random forest whose leaves are as large as the noise asks for: the size with the
     best out-of-bag accuracy.
     """
@@ -216,7 +215,7 @@ def _forest(released: Array, labels: Labels, seed: int) -> RandomForestClassifie
         )
 
 
-def _boosted(released: Array, labels: Labels, seed: int) -> HistGradientBoostingClassifier:
+def _boosted(released: Array, labels: Integers, seed: int) -> HistGradientBoostingClassifier:
     model = HistGradientBoostingClassifier(
         learning_rate=0.3,
         max_depth=6,
@@ -229,7 +228,7 @@ def _boosted(released: Array, labels: Labels, seed: int) -> HistGradientBoosting
     return model.fit(released, labels)
 
 
-def _xgboost(released: Array, labels: Labels, seed: int) -> Any:
+def _xgboost(released: Array, labels: Integers, seed: int) -> Any:
     """Return XGBoost with its own defaults, stopped when a tenth of the rows that it does not learn
     from stops to gain.
     """
@@ -245,7 +244,7 @@ def _xgboost(released: Array, labels: Labels, seed: int) -> Any:
     )
 
 
-_TRAINED: dict[str, Callable[[Array, Labels, int], Any]] = {
+_TRAINED: dict[str, Callable[[Array, Integers, int], Any]] = {
     "network": _network,
     "forest": _forest,
     "boosted": _boosted,
@@ -276,7 +275,7 @@ class ChannelServer:
     posterior: Array
 
     @classmethod
-    def fitted(cls, channel: npt.ArrayLike, released: Array, labels: Labels) -> ChannelServer:
+    def fitted(cls, channel: npt.ArrayLike, released: Array, labels: Integers) -> ChannelServer:
         """Return what is learnt from one-hot outputs, shape (n, outputs), and labels from 0 without
         gaps.
 
@@ -304,7 +303,7 @@ class ChannelServer:
         return np.asarray(self.posterior[_outputs(released, len(self.posterior))])
 
 
-def _outputs(released: Array, outputs: int) -> Labels:
+def _outputs(released: Array, outputs: int) -> Integers:
     if released.shape[1:] != (outputs,) or not (
         np.isin(released, (0.0, 1.0)).all() and (released.sum(axis=1) == 1.0).all()
     ):

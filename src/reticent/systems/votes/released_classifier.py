@@ -18,8 +18,7 @@ from reticent.core.checks import finite_array, flag
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.core.settings import learned, with_settings
 from reticent.grids.whole_numbers import softmax
-from reticent.systems.class_labels import restored_labels
-from reticent.systems.record_labels import OBSERVED, Classes, is_observed
+from reticent.systems.record_labels import OBSERVED, Classes, is_observed, restored_labels
 from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.outputs import ClassOutput, Columns, class_columns, is_several
 from reticent.systems.votes.released_model import ReleasedModel
