@@ -10,8 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 
 from reticent.core.arrays import Integers
 from reticent.core.checks import as_array
@@ -169,6 +167,10 @@ def is_observed(classes: Classes) -> bool:
 
 
 def _column(y: npt.ArrayLike | None, rows: int) -> npt.NDArray[Any]:
+    # A device that restores labels needs no scikit-learn.
+    from sklearn.utils import column_or_1d
+    from sklearn.utils.multiclass import check_classification_targets
+
     if y is None:
         raise InvalidInput(
             "y: expected labels; this estimator requires y to be passed, but the target y is None"
