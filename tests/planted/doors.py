@@ -129,12 +129,6 @@ DOORS: tuple[Fault, ...] = (
         "",
     ),
     Fault(
-        "an answer leaves that a power cut takes",
-        "service/answering.py",
-        "return self.waited(works, keep=True)",
-        "return self.waited(works, keep=False)",
-    ),
-    Fault(
         "the anchor names what a power cut takes",
         "ledger/ledger.py",
         "touch(connection)  #",
