@@ -188,7 +188,7 @@ def test_receipts_of_one_lease_cannot_claim_the_same_answers(
     assert "were given the same answers of entry 2" in problem
     beyond = second | {"booked": f"{stem}#8-11"}
     (problem,) = ledger.verify(receipts=[first, beyond]).problems
-    assert f"receipt {second['identifier']} names entry 2" in problem
+    assert second["identifier"] in problem
 
 
 def test_copies_and_forked_children_have_no_answers(ledger: Ledger, event: PrivacyEvent) -> None:

@@ -106,7 +106,7 @@ def run(arguments: Sequence[str]) -> int:
             print(error.format_message())
             return error.exit_code
         usage = getattr(error, "ctx", None)
-        hint = f". Try: {usage.command_path} --help" if usage is not None else ""
+        hint = f"; try: {usage.command_path} --help" if usage is not None else ""
         # pydantic puts a word of its own before the validator's message.
         reason = error.format_message().replace("Value error, ", "").rstrip(".")
         return _complain(f"{reason}{hint}", error.exit_code)

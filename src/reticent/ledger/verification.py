@@ -269,8 +269,12 @@ def _walk_all(
                 f"entry {seq} is not the one that the anchor names; entries up to it were rewritten"
             )
         for claim in claims.get(seq, ()):
-            if claim.digest == digest.hex() and _within(claim, stored.entry):
+            if claim.digest == digest.hex():
                 walk.confirmed.add(claim.identifier)
+                if not _paid(claim, stored.entry):
+                    walk.report(
+                        f"receipt {claim.identifier} is of other answers than entry {seq} paid for"
+                    )
     if (top.seq, top.digest) != (seq, digest):
         walk.report(
             f"the ledger's head names entry {top.seq}, the last entry is {seq}; entries were "
@@ -423,13 +427,15 @@ def _check_receipts(walk: _Walk, ledger: str, receipts: Sequence[ReceiptClaim]) 
                 f"receipt {receipt.identifier} was released, but its reservation is still open"
             )
         elif receipt.leased is None and walk.receipts[receipt.last] != receipt.identifier:
-            walk.report(f"receipt {receipt.identifier} names entry {receipt.last} of another one")
+            walk.report(
+                f"receipt {receipt.identifier} names entry {receipt.last}, which paid for another"
+            )
     _check_leases(walk, receipts)
 
 
-def _within(claim: ReceiptClaim, entry: Entry) -> bool:
-    """Return whether an entry paid for the answers of a receipt. One that paid for several scopes
-    is the last of many, each of which has its own.
+def _paid(claim: ReceiptClaim, entry: Entry) -> bool:
+    """Return whether an entry paid for the answers of a receipt. Where several scopes paid, each
+    has an entry of its own, and answers are not compared.
     """
     if claim.leased is None:
         return claim.first < claim.last or claim.answers == entry.answers
