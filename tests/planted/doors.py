@@ -129,6 +129,12 @@ DOORS: tuple[Fault, ...] = (
         "",
     ),
     Fault(
+        "an answer is drawn before its charge is durable",
+        "service/answering.py",
+        "                keep=True,\n",
+        "                keep=False,\n",
+    ),
+    Fault(
         "the anchor names what a power cut takes",
         "ledger/ledger.py",
         "touch(connection)  #",

@@ -176,6 +176,10 @@ class World:
         cost = SimpleNamespace(posting=SimpleNamespace(work=_charge, result=_reservation))
         ((_, done),) = server._charged({0: (asked, cost)})  # type: ignore[dict-item]
         if isinstance(done, Charged):
+            assert self.standing is not None
+            assert self.standing.seq >= done.reservation.position, "drawn before it was anchored"
+            on_disk = self.kept[self.on_disk].rows
+            assert self.put_back or ("p", name) in on_disk, "drawn before it was on disk"
             yield
             self.draws[name] += 1
             body = b"%d" % next(Page.numbers)
@@ -310,7 +314,7 @@ def _reservation(done: Any) -> Any:
             raise InvalidInput("the reservation is not in this ledger")  # as ``post_commits``
         page.note("commit")
 
-    return SimpleNamespace(committing=lambda _: commit)
+    return SimpleNamespace(position=done.seq, committing=lambda _: commit)
 
 
 def _find(page: Page, principal: str, name: str) -> dict[str, Any] | None:
