@@ -418,11 +418,11 @@ def test_a_planted_answer_that_does_not_wait_for_the_disk_is_found(
     monkeypatch.setattr(
         Ledger, "_post", lambda self, work, **_: post(self, work, keep=False, durable=False)
     )
-    with pytest.raises(AssertionError, match="before it was on disk"):
+    with pytest.raises(AssertionError, match="before it was"):
         run(10_000)
 
 
 def test_a_planted_anchor_that_stays_behind_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(World, "raise_to", lambda self, anchor: anchor)
-    with pytest.raises(AssertionError, match="nobody paid for"):
+    with pytest.raises(AssertionError, match=r"nobody paid for|before it was anchored"):
         run(10_000)
