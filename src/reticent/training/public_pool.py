@@ -495,6 +495,8 @@ def _as_arrays(fit: Any, classes: int = 0) -> Fitted:
     from sklearn import ensemble, linear_model
 
     kind = type(fit)
+    if not classes and hasattr(fit, "classes_"):
+        return fit  # a classifier in a pool for targets: its scores are no predictions
     if kind is linear_model.LogisticRegression:
         return LinearModel.from_sklearn(fit)
     if kind is linear_model.Ridge:
