@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reticent.core.errors import CalibrationFailed
+from reticent.core.errors import CalibrationFailed, InvalidInput
 from reticent.core.guarantees import Guarantee, Replace
 from reticent.planning.input_methods import InputMethod, Majority, PublicThirds, Thirds
 from reticent.planning.inputs import plan_inputs
@@ -59,6 +59,14 @@ def test_thirds_share_no_row_and_take_turns() -> None:
             assert np.array_equal(own, labels[rows.ravel()])
         assert np.array_equal(turn.places, turn.scored[0].ravel())
     assert sorted(np.concatenate([turn.places for turn in turns])) == list(range(90))
+
+
+@pytest.mark.parametrize(("fails", "seconds"), [(True, 60.0), (False, 1e-9)])
+def test_a_plan_of_nothing_is_refused(fails: bool, seconds: float) -> None:
+    with pytest.raises(InvalidInput, match="nothing was finished"):
+        plan_inputs(
+            ROWS, LABELS, epsilon=1.0, methods=[Known(0.9, fails=fails)], seconds=seconds, **GIVEN
+        )
 
 
 def test_rows_are_ranked_and_warnings_follow(tmp_path) -> None:

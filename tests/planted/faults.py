@@ -408,6 +408,12 @@ FAULTS: tuple[Fault, ...] = (
         "return np.arange(sum(1 for _ in digests), dtype=np.int64) % size",
     ),
     Fault(
+        "one person owns two records of a certified hidden layer",
+        "systems/certified/reserve_system.py",
+        "record_keys(points, labels, identities)  # refuses two records of one identity",
+        "pass",
+    ),
+    Fault(
         "signed distance: labels at level 0 lie sqrt 2 apart",
         "mechanisms/signed_distance.py",
         "least = math.isqrt(self.classes * (self.classes - 1) * unit * unit // 2)",

@@ -18,6 +18,7 @@ from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle
 from reticent.training.public_forest import Forest
 from reticent.training.public_models import BoostedTrees, LinearModel, model_from
+from reticent.training.public_pool import TargetPool
 
 
 def fitted(kind: str, classes: int) -> tuple[Any, Any, np.ndarray]:
@@ -131,3 +132,14 @@ def test_a_label_that_was_not_seen_has_no_share() -> None:
     shares = Forest.from_sklearn(model, classes=4).shares(CodedRows.of(rows))
     np.testing.assert_allclose(shares[:, [0, 2]], model.predict_proba(rows), rtol=0, atol=1e-12)
     assert not shares[:, [1, 3]].any()
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(), RandomForestClassifier(3, random_state=0)])
+def test_a_classifier_of_targets_gives_the_targets_that_it_names(model: Any) -> None:
+    """And not its log odds, which no left-out prediction was compared with."""
+    rows = np.random.default_rng(0).normal(size=(80, 2))
+    targets = np.sign(rows[:, 0])
+    pool, _ = TargetPool.fitted(rows, targets, [model])
+    [weight], named = pool.weights, model.fit(rows, targets).predict(rows)
+    found = (pool.offsets(rows)[:, 0] - pool.constant) / weight + pool.constant
+    np.testing.assert_allclose(found, named, atol=1e-9)

@@ -14,7 +14,7 @@ from reticent.core.guarantees import Guarantee
 from reticent.core.seeds import training_seed
 from reticent.planning.input_methods import METHODS, PublicThirds
 from reticent.planning.methods import Limit, PlanMethod, PublicUse, possible
-from reticent.planning.planner import NO_TIME, SECONDS, Comparison
+from reticent.planning.planner import SECONDS, Comparison
 from reticent.planning.plans import SURE, Plan, PlanRow
 from reticent.planning.tasks import Inputs, Radius, Task
 from reticent.systems.power.protection import AttributeRadii
@@ -75,7 +75,8 @@ def plan_inputs(
         A ``Plan``: rows with joint standard errors, warnings, and ``estimator``, the winner.
 
     Raises:
-        InvalidInput, InvalidParameter, UnknownName: arguments that do not fit. Nothing is tried.
+        InvalidInput, InvalidParameter, UnknownName: arguments that do not fit, or a limit within
+            which no method was finished.
 
     Example:
         >>> from reticent.datasets import load_adult_sample
@@ -132,6 +133,11 @@ def plan_inputs(
     for one in tasks:  # the wanted total of all before others
         comparison.run(there, limit, report, [one])
         there = [method for method in there if method.name not in dict(comparison.left_out)]
+    if not comparison.answers:
+        raise InvalidInput(
+            f"methods, seconds={seconds!r}: nothing was finished; expected methods that fit, and "
+            "more time"
+        )
     comparison.left_out += left_out
     return comparison.plan(task, there, seconds=limit.spent)
 
@@ -147,8 +153,6 @@ class _OfInputs(Comparison):
     def _taken(
         self, task: Task, fitting: Sequence[PlanMethod], rows: dict[PlanMethod, PlanRow]
     ) -> tuple[PlanMethod | None, str]:
-        if not rows:
-            return None, NO_TIME
         winner = next((one for one, row in rows.items() if row.estimator_there), next(iter(rows)))
         return winner, "it scored best on public rows of what has an estimator"
 

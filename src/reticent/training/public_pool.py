@@ -56,24 +56,27 @@ def usual_pool(rows: int, classes: int, *, table: bool) -> list[Any]:
     from sklearn.linear_model import LogisticRegression
 
     found: list[Any] = [LogisticRegression(C=c, max_iter=200) for c in _PENALTIES]
-    least = max(3, min(20, rows // 25))
     sizes = ((60, 4), (80 if classes == 2 else 40, 12))
     if table:
         found += [
-            HistGradientBoostingClassifier(
-                max_iter=rounds,
-                learning_rate=0.07,
-                max_leaf_nodes=leaves,
-                min_samples_leaf=least,
-                early_stopping=False,
-                random_state=0,
-            )
+            HistGradientBoostingClassifier(**_boosting(rows, rounds, leaves))
             for rounds, leaves in (sizes if classes == 2 or rows <= 600 else sizes[:1])
         ]
     forest, extra = max(1, min(5, rows // 100)), max(1, min(3, rows // 100))
     found.append(RandomForestClassifier(100, min_samples_leaf=forest, random_state=0))
     found.append(ExtraTreesClassifier(100, min_samples_leaf=extra, random_state=0))
     return found
+
+
+def _boosting(rows: int, rounds: int, leaves: int) -> dict[str, Any]:
+    return {
+        "max_iter": rounds,
+        "learning_rate": 0.07,
+        "max_leaf_nodes": leaves,
+        "min_samples_leaf": max(3, min(20, rows // 25)),
+        "early_stopping": False,
+        "random_state": 0,
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,17 +257,9 @@ def usual_regressors(rows: int, *, table: bool) -> list[Any]:
     from sklearn.linear_model import Ridge
 
     found: list[Any] = [Ridge(alpha=penalty) for penalty in _RIDGES]
-    least = max(3, min(20, rows // 25))
     if table:
         found += [
-            HistGradientBoostingRegressor(
-                max_iter=rounds,
-                learning_rate=0.07,
-                max_leaf_nodes=leaves,
-                min_samples_leaf=least,
-                early_stopping=False,
-                random_state=0,
-            )
+            HistGradientBoostingRegressor(**_boosting(rows, rounds, leaves))
             for rounds, leaves in ((60, 4), (80, 12))
         ]
     leaf = max(1, min(5, rows // 100))
@@ -500,6 +495,8 @@ def _as_arrays(fit: Any, classes: int = 0) -> Fitted:
     from sklearn import ensemble, linear_model
 
     kind = type(fit)
+    if not classes and hasattr(fit, "classes_"):
+        return fit  # a classifier in a pool for targets: its scores are no predictions
     if kind is linear_model.LogisticRegression:
         return LinearModel.from_sklearn(fit)
     if kind is linear_model.Ridge:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from reticent.core.errors import InvalidInput
 from reticent.release.fits import not_counted
 from reticent.systems import (
     CertifiedClassifier,
@@ -94,3 +95,10 @@ def test_what_no_record_made_is_stored(kind: str, tmp_path: Any) -> None:
     np.testing.assert_array_equal(
         loaded.stable_distances(QUERIES), system.stable_distances(QUERIES)
     )
+
+
+@pytest.mark.parametrize("kind", ["linear", "hidden layer"])
+def test_two_records_of_one_identity_are_refused(kind: str) -> None:
+    """Whoever owns both is no record. Intervals and reserves each look by themselves."""
+    with pytest.raises(InvalidInput, match="identities"):
+        KINDS[kind]().fit(np.eye(2), [0, 1], ["anna", "anna"])

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
+from reticent.core.errors import InvalidParameter
 from reticent.core.norms import Norm
 from reticent.networks import Network
 from reticent.networks.serial import same_network
@@ -58,6 +59,8 @@ def test_ours_is_trained_for_the_release_that_it_is_told_of() -> None:
     assert _same(trained, expected)
     other = clone(part).fit(X, Y, release=release(epsilon=1.0)).network()
     assert not _same(trained, other)
+    with pytest.raises(InvalidParameter, match="first_noise"):
+        NoiseAware(outputs=2, first_noise=2.0).fit(X, Y, release=release())
 
 
 @pytest.mark.parametrize(

@@ -322,6 +322,7 @@ class CertifiedClassifier(IntervalSystem):
             among the records. That publishes them: the card then says that they are not protected.
         data_set: the owner's name for the records. It stays the same whenever they are the
             same, since a ledger charges every fit on them to it. None books in no ledger.
+
     Attributes:
         members_: the certified parameter intervals, one entry, as private as the records.
         public_check_: private comparison of the model with a constant on the public rows that
@@ -389,6 +390,7 @@ class CertifiedEnsemble(IntervalSystem):
         epsilon, delta, mechanism, k_max, training, prevalence, features, classes, data_set:
             arguments of ``CertifiedClassifier``, with k_max for each member.
         members: number of classifiers, at least 1.
+
     Attributes:
         members_: the certified parameter intervals of each member, as private as the records.
         public_check_: private comparison of the model with a constant on the public rows that

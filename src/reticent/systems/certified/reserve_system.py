@@ -200,6 +200,7 @@ class ConvexCertifiedClassifier(ReserveSystem):
         norm_bound: public l2 norm above 0, to which rows are cut. With a ``PublicReference`` in
             root mean square lengths of public rows.
         counting: "add-remove", or "replace" for data sets of one size.
+
     Attributes:
         members_: the certified model of each pair of labels, as private as the records.
         clipped_: private number of records that were longer than ``norm_bound``, or not finite.
@@ -343,6 +344,7 @@ class CertifiedNetwork(ReserveSystem):
         norm_bound: public l2 norm above 0, to which rows are cut. With a ``PublicReference`` in
             root mean square lengths of public rows.
         counting: "add-remove", or "replace" for data sets of one size.
+
     Attributes:
         members_: the certified model of each pair of labels, as private as the records.
         clipped_: private number of records that were longer than ``norm_bound``, or not finite.

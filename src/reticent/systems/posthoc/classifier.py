@@ -55,6 +55,7 @@ class PosthocClassifier(PredictsByRelease, ClassifierMixin, PosthocSystem):
         random_state: seed of *training*. The randomness of ``release`` never depends on it.
         fallback: the public label that ``predict`` gives where an answer is withheld, or None where
             none is.
+
     Attributes:
         query_: the fitted release.
         embedder_: the fitted embedder, after ``fit`` only.

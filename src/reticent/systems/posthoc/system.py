@@ -190,7 +190,7 @@ class PosthocSystem(ReleasingSystem):
     def _mechanisms(
         self, part: BaseEstimator, inputs: int, settings: PosthocSettings
     ) -> tuple[str, ...]:
-        """Return the mechanisms that "auto" tries with ``part``, for embeddings of ``inputs``
+        """Return the mechanisms that are tried with ``part``, for embeddings of ``inputs``
         values.
         """
 

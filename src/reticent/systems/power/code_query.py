@@ -63,8 +63,6 @@ _DIRECTIONS = 32
 
 LABEL, RECALL, VARIANCE = "label", "recall", "variance"
 """Kinds of targets: a label, the nearest of public rows, the row's own vector."""
-if TYPE_CHECKING:
-    from torch import nn
 
 
 @dataclass(frozen=True, eq=False)

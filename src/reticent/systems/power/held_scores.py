@@ -115,7 +115,7 @@ def simplest(found: Sequence[tuple[Release, HeldScores]], *, scoring: str) -> Re
 def answer_scores(answers: Sequence[Array], weights: Sequence[Array], labels: Integers) -> Scores:
     """Return scores of probabilities of labels, given each answer that a release may give.
 
-    Integers that none of the rows has are left out.
+    Labels that none of the rows has are left out.
 
     Args:
         answers, weights, labels: arguments of ``HeldScores.of``.

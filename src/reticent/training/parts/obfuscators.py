@@ -146,10 +146,7 @@ class NoiseAware(Obfuscator):
             self.start.check()
         self._sizes()
         counts(self.hidden, name="hidden")
-        if self.first_noise is not None and positive(self.first_noise, name="first_noise") > 1:
-            raise InvalidParameter(
-                f"first_noise={self.first_noise!r}: expected a share in (0, 1], or None"
-            )
+        self._first_noise(1.0)
         training_config(self, 1)
 
     def fit(
@@ -184,9 +181,7 @@ class NoiseAware(Obfuscator):
         settings: dict[str, Any] = {
             "outputs": self._size() if start is None else len(start),
             "hidden": counts(self.hidden, name="hidden"),
-            "first_noise": float(np.clip(0.1 * release.epsilon, 0.2, 0.7))
-            if self.first_noise is None
-            else self.first_noise,
+            "first_noise": self._first_noise(release.epsilon),
             "report": report,
         }
         sorted_pairs = release.input_norm is Norm.L2 or (
@@ -205,6 +200,15 @@ class NoiseAware(Obfuscator):
 
                 self.network_ = train_noise_aware(X, y, release, config, start=start, **settings)
         return self
+
+    def _first_noise(self, epsilon: float) -> float:
+        if self.first_noise is None:
+            return float(np.clip(0.1 * epsilon, 0.2, 0.7))
+        if positive(self.first_noise, name="first_noise") > 1:
+            raise InvalidParameter(
+                f"first_noise={self.first_noise!r}: expected a share in (0, 1], or None"
+            )
+        return self.first_noise
 
 
 def _sorting(
