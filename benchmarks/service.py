@@ -289,7 +289,7 @@ def cost(folder: Path, url: str, secret: str, seconds: float) -> None:
         Figure.of(
             "server time of one answer",
             ours[1:],
-            peer="bare FastAPI and SQLite, with the same waits for the disk",
+            peer="bare FastAPI and SQLite, with two waits for the disk",
             theirs=least[1:],
         ).keep()
         for width in WIDTHS:

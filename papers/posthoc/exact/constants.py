@@ -334,7 +334,6 @@ class ExactBound(LipschitzBound):
 
     See Also:
         reticent.lipschitz.LayeredBound: a bound at a public cost.
-        reticent.lipschitz.LayeredBound: a thousand times faster with one hidden layer.
         papers.posthoc.exact.constants.lipschitz_constant: one constant, with a witness.
     """
 
