@@ -23,7 +23,6 @@ from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import InvalidInput, LedgerUnavailable, UnknownName
 from reticent.ledger import Ledger, schema
-from reticent.ledger.charging import charge_one
 from reticent.ledger.store import Store, fault_of
 
 EventMaker = Callable[..., PrivacyEvent]
@@ -137,30 +136,6 @@ def test_sqlite_is_told_how_to_wait_for_the_disk(
     with store.write() as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == level
         assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
-    for durable in (False, True):
-        with store.write(durable=durable) as connection:
-            found = connection.exec_driver_sql("PRAGMA synchronous").scalar()
-            assert found == (level if durable else 1)
-
-
-def test_a_transaction_that_is_kept_brings_to_the_disk_what_was_there(
-    tmp_path: Path, scope: Scope, make_event: EventMaker
-) -> None:
-    ledger = Ledger.create(tmp_path / "a.db")
-    ledger.grant(scope, ONE)
-    log = tmp_path / "a.db-wal"
-    work = charge_one(ledger._commit, scope, make_event(), answers=1, slack_delta=0.0).work
-    for keep, behind in ((False, 1), (True, 0)):
-        ledger.post_together([work], keep=keep)
-        anchor = ledger.anchor_file()
-        standing = anchor.read()
-        assert standing is not None
-        assert ledger.anchor().seq - standing.seq == behind
-        before = log.stat().st_size
-        ledger.post_together([lambda page: None])
-        # One that was not kept is written once more, with a wait for the disk: then it is named.
-        assert log.stat().st_size - before == behind * (4096 + 24)
-        assert anchor.read() == ledger.anchor()
 
 
 @pytest.mark.postgres

@@ -135,12 +135,6 @@ DOORS: tuple[Fault, ...] = (
         "                keep=False,\n",
     ),
     Fault(
-        "the anchor names what a power cut takes",
-        "ledger/ledger.py",
-        "touch(connection)  #",
-        "pass  #",
-    ),
-    Fault(
         "a charge is committed that the ledger no longer has",
         "ledger/charging.py",
         "if last != bookings[-1].digest:",

@@ -2,10 +2,9 @@
 
 What decides is the code of the service and the ledger (``Answering``, ``Ledger.post_together``,
 ``retention``). What it stands on is simulated, so that a schedule takes a fraction of a
-millisecond: a database whose transactions take place, do not, or take place unnoticed, and of which
-a power cut takes those that did not wait for the disk; hosts that crash at any step, and whose
-clocks differ; a database that is put back; an anchor that both hosts share. A seed names a
-schedule, and a failure prints it.
+millisecond: a database whose transactions take place, do not, or take place unnoticed; hosts that
+crash at any step, and whose clocks differ; a database that is put back; an anchor that both hosts
+share. A seed names a schedule, and a failure prints it.
 """
 
 from __future__ import annotations
@@ -45,10 +44,6 @@ class Crash(BaseException):
     """The host is gone, in the middle of something."""
 
 
-class Fault(Exception):
-    """A draw that failed."""
-
-
 @dataclass(frozen=True)
 class Tip:
     """The end of the chain; it is its own anchor."""
@@ -77,7 +72,6 @@ class State:
     rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     digests: dict[int, int] = field(default_factory=dict)
     gap: int = 0
-    written: bool = False
 
     def copy(self) -> State:
         return State(self.tip, dict(self.rows), dict(self.digests), self.gap)
@@ -101,7 +95,6 @@ class Page:
 
     def write(self) -> None:
         self.connection.tip = self.tip
-        self.connection.written = True
 
 
 class World:
@@ -113,7 +106,6 @@ class World:
         self.chance = random.Random(seed)
         self.now = 1000.0
         self.state, self.kept = State(), [State()]
-        self.on_disk = 0  # place in ``kept`` of the last state that was waited for
         self.standing: Tip | None = Tip()
         self.faults = self.put_back = False
         self.bodies: dict[str, set[bytes]] = {name: set() for name in NAMES}
@@ -136,7 +128,7 @@ class World:
         yield self.state
 
     @contextmanager
-    def write(self, *, durable: bool) -> Iterator[State]:
+    def write(self) -> Iterator[State]:
         state = self.state.copy()
         yield state
         what = self.chance.random() if self.faults else 1.0
@@ -144,8 +136,6 @@ class World:
             raise LedgerUnavailable("did not take place")
         self.state = state
         self.kept.append(state)
-        # One that changes nothing has nothing to wait for.
-        self.on_disk = len(self.kept) - 1 if durable and state.written else self.on_disk
         if what < 0.10:
             raise LedgerUnavailable("took place, and nobody was told")
 
@@ -178,17 +168,11 @@ class World:
         if isinstance(done, Charged):
             assert self.standing is not None
             assert self.standing.seq >= done.reservation.position, "drawn before it was anchored"
-            on_disk = self.kept[self.on_disk].rows
-            assert self.put_back or ("p", name) in on_disk, "drawn before it was on disk"
             yield
             self.draws[name] += 1
             body = b"%d" % next(Page.numbers)
             yield
-            broken = self.chance.random() < 0.05
-            drawn = Fault() if broken else (body, f"receipt {body!r}")
-            ((_, done),) = server._stored([asked], {0: done}, {0: drawn})
-        if isinstance(done, (Answer, AnswerLost, Fault)) and not self.put_back:
-            assert ("p", name) in self.kept[self.on_disk].rows, "told before it was on disk"
+            ((_, done),) = server._stored([asked], {0: done}, {0: (body, f"receipt {body!r}")})
         if isinstance(done, Answer):
             assert self.put_back or name not in self.lost, "answered once it was said to be lost"
             yield
@@ -197,7 +181,7 @@ class World:
         elif isinstance(done, AnswerLost):
             self.lost.add(name)
         elif isinstance(done, Exception):
-            expected = RequestUnderWay, BudgetExceeded, LedgerUnavailable, Fault
+            expected = RequestUnderWay, BudgetExceeded, LedgerUnavailable
             gone = self.put_back and isinstance(done, InvalidInput)
             assert gone or isinstance(done, expected), done
 
@@ -212,15 +196,12 @@ class World:
             self.go_on(self.chance.randrange(len(self.running)))
         elif what < 0.92:
             self.crash(self.chance.randrange(2))
-        elif what < 0.95:
-            self.prune()
         elif what < 0.96:
-            self.cut_power()
+            self.prune()
         elif what < 0.98:
             self.state = self.chance.choice(self.kept[-12:]).copy()
             self.put_back |= self.state.tip != self.kept[-1].tip
             self.kept.append(self.state)
-            self.on_disk = len(self.kept) - 1
         else:
             self.accept()
 
@@ -236,19 +217,6 @@ class World:
 
     def crash(self, host: int) -> None:
         self.running = [one for one in self.running if one[0] != host]
-
-    def cut_power(self) -> None:
-        for host in range(2):
-            self.crash(host)
-        self.state = self.chance.choice(self.kept[self.on_disk :]).copy()
-        for name in NAMES:
-            if ("p", name) not in self.state.rows:
-                del self.draws[name]  # whose charge is gone with it: nobody has seen it
-        self.kept.append(self.state)
-        self.on_disk = len(self.kept) - 1
-        standing = self.standing
-        assert standing is not None
-        assert self.put_back or self.state.tip.holds(self.state, standing), "refused"
 
     def prune(self) -> None:
         names = [("p", name) for name in NAMES]
@@ -272,7 +240,6 @@ class World:
             page.write()
             self.state, self.standing = state, page.tip
             self.kept.append(state)
-            self.on_disk = len(self.kept) - 1
 
     def check(self) -> None:
         """What is promised, once all is quiet."""
@@ -340,10 +307,6 @@ def _end(state: State, at: int = 0, **_: bool) -> tuple[Tip, int | None]:
     return state.tip, state.digests.get(at)
 
 
-def _touch(state: State) -> None:
-    state.written = True
-
-
 @pytest.fixture(autouse=True)
 def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, stand_in in (("find", _find), ("add", _add), ("change", _change)):
@@ -352,7 +315,6 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger_module, "read_end", _end)
     monkeypatch.setattr(ledger_module, "digest_at", lambda state, at: state.digests.get(at))
     monkeypatch.setattr(ledger_module, "Page", Page)
-    monkeypatch.setattr(ledger_module, "touch", _touch)
     monkeypatch.setattr(answering_module, "time", SimpleNamespace(sleep=lambda _: None))
 
 
@@ -408,17 +370,6 @@ def test_a_planted_answer_of_a_request_that_was_given_up_is_found(
 
     monkeypatch.setattr(Answering, "_storing", careless)
     with pytest.raises(AssertionError, match=r"said to be lost|nobody paid for"):
-        run(10_000)
-
-
-def test_a_planted_answer_that_does_not_wait_for_the_disk_is_found(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    post = Ledger._post
-    monkeypatch.setattr(
-        Ledger, "_post", lambda self, work, **_: post(self, work, keep=False, durable=False)
-    )
-    with pytest.raises(AssertionError, match="before it was"):
         run(10_000)
 
 

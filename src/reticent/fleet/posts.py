@@ -62,8 +62,8 @@ class Posts(Store):
 
     @contextmanager
     @override
-    def write(self, *, durable: bool = True) -> Iterator[Session]:
-        with super().write(durable=durable) as connection:
+    def write(self) -> Iterator[Session]:
+        with super().write() as connection:
             if self.is_sqlite:
                 connection.exec_driver_sql("PRAGMA secure_delete=ON")
             yield connection

@@ -405,14 +405,6 @@ def write_tip(session: Session, tip: Tip) -> None:
     _written[row] = tip
 
 
-def touch(session: Session) -> None:
-    """Write the head as it is, so that the transaction waits for the disk. SQLite writes no page
-    whose content stays the same throughout.
-    """
-    _TOUCH.run(session, (1,), (-1,))
-
-
-_TOUCH: Statement[Any] = Statement("UPDATE head SET seq = seq + ? WHERE id = 1")
 _MOST_WRITTEN = 64
 _ROW = [column.name for column in head.c if column.name != "id"]
 _HEAD: Statement[Any] = Statement(f"SELECT {named(_ROW)} FROM head WHERE id = 1")

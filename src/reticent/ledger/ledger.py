@@ -23,7 +23,6 @@ from reticent.ledger.chain import (
     digest_at,
     read_end,
     read_tip,
-    touch,
 )
 from reticent.ledger.charges import (
     Budget,
@@ -356,9 +355,8 @@ class Ledger:
 
         Args:
             works: works, done in their order.
-            keep: whether what they wrote survives a power cut, and the anchor is moved behind it.
-                Turn it off only where nothing that depends on them leaves before a later
-                transaction that keeps it.
+            keep: whether the anchor is moved behind them. Turn it off only where none of them
+                charges, as ``Reservation.commit`` does.
 
         Raises:
             LedgerUnavailable: the ledger could not be written, or is older than its anchor. None of
@@ -381,7 +379,7 @@ class Ledger:
                     done.append(error)
             return done
 
-        return self._post(all_of_them, keep=keep, durable=keep)
+        return self._post(all_of_them, keep=keep)
 
     def preview(
         self, scope: Scope, event: PrivacyEvent, *, answers: int, slack_delta: float = 0.0
@@ -485,14 +483,6 @@ class Ledger:
         """Return the ledger's last entry, and what was charged up to there."""
         with self.store.read() as connection:
             return read_tip(connection).anchor
-
-    def kept_anchor(self) -> Anchor:
-        """Return the same, once it survives a power cut and is known outside the database.
-
-        Raises:
-            LedgerUnavailable: the ledger could not be written, or is older than its anchor.
-        """
-        return self._post(lambda page: page.tip.anchor)
 
     def holds(self, anchor: Anchor) -> bool:
         """Return whether the ledger has the entry that ``anchor`` names."""
@@ -613,20 +603,12 @@ class Ledger:
         # The anchor stays at the charge: a copy that lost nothing but commits gives no budget back.
         self._post(lambda page: post_commits(page, bookings, receipt=receipt), keep=False)
 
-    def _post(
-        self,
-        work: Callable[[Page], T],
-        *,
-        check: bool = True,
-        keep: bool = True,
-        durable: bool = True,
-    ) -> T:
-        """Return the result of ``work``, once what it posted is written.
+    def _post(self, work: Callable[[Page], T], *, check: bool = True, keep: bool = True) -> T:
+        """Return the result of ``work``, once what it posted is durable here.
 
-        Unless ``durable`` is off, it then survives a power cut. Unless ``keep`` is off, it is then
-        known outside the database too, with all that stood there before.
+        Unless ``keep`` is off, it is then known outside the database too.
         """
-        result, tip = self.store.retried(lambda: self._transaction(work, check, keep, durable))
+        result, tip = self.store.retried(lambda: self._transaction(work, check))
         if keep:
             anchor = tip.anchor
             standing = self.store.anchor_of(tip.ledger).raise_to(anchor)
@@ -639,10 +621,8 @@ class Ledger:
                         raise self._older(tip, standing)
         return result
 
-    def _transaction(
-        self, work: Callable[[Page], T], check: bool, keep: bool, durable: bool
-    ) -> tuple[T, Tip]:
-        with self.store.write(durable=durable) as connection:
+    def _transaction(self, work: Callable[[Page], T], check: bool) -> tuple[T, Tip]:
+        with self.store.write() as connection:
             name, standing = self._name, None
             if name:
                 standing = self.store.anchor_of(name).read(to_write=True)
@@ -664,8 +644,6 @@ class Ledger:
             result = work(page)
             if page.tip is not tip:
                 page.write()
-            elif keep and standing is not None and standing.seq < tip.seq:
-                touch(connection)  # the anchor must name no entry that a power cut would take
             return result, page.tip
 
     def _unknown(self, tip: Tip) -> LedgerUnavailable:

@@ -50,10 +50,7 @@ class Session(Connection):
     Attributes:
         driver: the driver's connection, which begins no transaction by itself.
         is_sqlite: whether it leads to an SQLite file.
-        durable: whether what SQLite commits here waits for the disk.
     """
-
-    durable = True
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)

@@ -248,15 +248,11 @@ class Store:
         return work()
 
     @contextmanager
-    def write(self, *, durable: bool = True) -> Iterator[Session]:
+    def write(self) -> Iterator[Session]:
         """Open one transaction that no other writer can interleave with.
 
-        On a server, writers take turns once they lock the head. It is undone if the block raises.
-
-        Args:
-            durable: whether it survives a power cut once the block ends. If not, it does so with
-                the next transaction that is durable, in whatever process. A process that is killed
-                loses none.
+        On a server, writers take turns once they lock the head. It is durable once the block ends,
+        and undone if the block raises.
 
         Raises:
             LedgerUnavailable: the ledger could not be written, or the path of an SQLite ledger
@@ -264,16 +260,10 @@ class Store:
         """
         with self._connected() as session:
             if self.is_sqlite:
-                if session.durable != durable and self.synchronous == "FULL":
-                    level = "FULL" if durable else "NORMAL"
-                    session.driver.execute(f"PRAGMA synchronous = {level}")
-                    session.durable = durable
                 _begin_writing(session.driver, self._patience)
                 self.check_file()
             else:
                 session.run("BEGIN", [()])
-                if not durable:
-                    session.run("SET LOCAL synchronous_commit = off", [()])
             yield session
             session.finish()
         self.check_file()

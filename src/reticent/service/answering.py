@@ -8,9 +8,9 @@ idempotency key. The transaction that commits fills it. A repeated request finds
 happened in between: the stored bytes, "under way", or "lost" once its time is up. The database
 alone decides which of them holds, so several processes and hosts agree.
 
-Both survive a power cut before what depends on them goes on. Charge and answer must not share one
-wait: with a ledger that is put back and accepted in between, one charge then pays for two answers,
-in about one of 200,000 schedules of ``tests/service/test_simulation.py``.
+Both survive a power cut, and the anchor is behind the charge before anything is drawn. With one
+wait for both, a ledger that was put back and accepted in between let one charge pay for two
+answers, in one of about 200,000 schedules of ``tests/service/test_simulation.py``.
 
 Each row is an item of the ledger's tree, under the entry that charges and then under the one that
 commits. If a row was changed, added or removed by other means, a request for it is refused. The
@@ -88,8 +88,8 @@ class Answering:
     """Answer requests, each of them once.
 
     **Guarantee.** Over all threads, processes and hosts on one ledger: every body that leaves was
-    drawn once, after its charge, and stored with the commit of its receipt. Both are durable, and
-    the anchor is behind them, before it leaves. The same request gets the same bytes, for good.
+    drawn once, after its charge was durable, and stored with the commit of its receipt. The same
+    request gets the same bytes, for good.
 
     Args:
         ledger: the ledger that is charged.
@@ -121,10 +121,9 @@ class Answering:
     def answer(self, asked: Sequence[Asked]) -> list[Answer | Exception]:
         """Return what each of the requests gets, in their order. The caller has the turn.
 
-        An answer has one row for each row that was asked about, charged before it is drawn. A
-        repeated request gets its first answer. A request that is refused harms no other. A fault
-        after the charge cannot depend on a row, and fails all that are drawn together. Its charge
-        is durable before anybody is told.
+        An answer has one row for each row that was asked about, charged durably before it is
+        drawn. A repeated request gets its first answer. A request that is refused harms no other.
+        A fault after the charge cannot depend on a row, and fails all that are drawn together.
 
         Returns:
             For each request an ``Answer``, or one of these errors.
@@ -153,14 +152,14 @@ class Answering:
         groups: defaultdict[str, list[int]] = defaultdict(list)
         for place in charged:
             groups[asked[place].question.bundle.identity].append(place)
-        written: dict[int, tuple[bytes, str] | Exception] = {}
+        written: dict[int, tuple[bytes, str]] = {}
         for places in groups.values():
             try:
                 written |= self._drawn(
                     {place: (asked[place].request, charged[place]) for place in places}
                 )
             except Exception as error:  # what was charged stays spent
-                written |= dict.fromkeys(places, error)
+                found = [error if place in places else old for place, old in enumerate(found)]
         for place, kept in self._stored(asked, charged, written):
             found[place] = kept
         assert None not in found
@@ -271,31 +270,25 @@ class Answering:
         self,
         asked: Sequence[Asked],
         charged: dict[int, Charged],
-        written: dict[int, tuple[bytes, str] | Exception],
+        written: dict[int, tuple[bytes, str]],
     ) -> Iterator[tuple[int, Answer | Exception]]:
-        """Yield each answer, once it is stored with the commit of its charge, and each fault, once
-        its charge is durable.
-        """
+        """Yield each answer, once it is stored with the commit of its charge."""
         if not written:
             return
-        works: list[Callable[[Page], Any]] = [
-            _nothing
-            if isinstance(made, Exception)
-            else self._storing(asked[place].request, charged[place].reservation, *made)
-            for place, made in written.items()
+        works = [
+            self._storing(asked[place].request, charged[place].reservation, body, receipt)
+            for place, (body, receipt) in written.items()
         ]
         try:
             outcomes = self._tried(works)
         except Exception as error:  # not stored, or nobody knows
             yield from ((place, error) for place in written)
             return
-        for (place, made), outcome in zip(written.items(), outcomes, strict=True):
+        for (place, (body, _)), outcome in zip(written.items(), outcomes, strict=True):
             if isinstance(outcome, ReticentError):
                 yield place, outcome
-            elif isinstance(made, Exception):
-                yield place, made
             else:
-                yield place, Answer(made[0], repeated=False, rows=asked[place].question.rows)
+                yield place, Answer(body, repeated=False, rows=asked[place].question.rows)
 
     def _storing(
         self, request: Request, reservation: Reservation, body: bytes, receipt: str
@@ -310,10 +303,10 @@ class Answering:
 
         return work
 
-    def _tried(self, works: Sequence[Callable[[Page], Any]]) -> list[Any | ReticentError]:
+    def _tried(self, works: Sequence[Callable[[Page], None]]) -> list[ReticentError | None]:
         for left in reversed(range(_TRIES)):
             try:
-                return self.waited(works, keep=True)
+                return self.waited(works, keep=False)
             except LedgerUnavailable:
                 if not left:
                     raise
@@ -327,16 +320,16 @@ class Answering:
                 "Idempotency-Key: stands for another request of this client; repeat that one, or "
                 "choose a new key"
             )
-        if row["state"] == "charged" and self._clock() * _MICROSECONDS < row["due"]:
-            raise RequestUnderWay(
-                "this request is charged and being answered; repeat it a little later, with the "
-                "same key"
-            )
-        # Also of an answer: who stored it may have been killed before the anchor was moved.
-        (done,) = self.waited([partial(_give_up, request=request)], keep=True)
-        if isinstance(done, ReticentError):
-            raise done
-        row = done
+        if row["state"] == "charged":
+            if self._clock() * _MICROSECONDS < row["due"]:
+                raise RequestUnderWay(
+                    "this request is charged and being answered; repeat it a little later, with "
+                    "the same key"
+                )
+            (done,) = self.waited([partial(_give_up, request=request)], keep=True)
+            if isinstance(done, ReticentError):
+                raise done
+            row = done
         if row["state"] == "answered":
             return Answer(bytes(row["body"]), repeated=True, rows=rows)
         if row["state"] == "removed":
@@ -356,10 +349,6 @@ def _removed() -> AnswerLost:
         "this request was answered, and the answer was removed since; what was charged stays "
         "spent, and nothing is drawn again. Ask anew with another key"
     )
-
-
-def _nothing(page: Page) -> None:
-    """Write nothing. A transaction that is kept makes durable what was there before it."""
 
 
 def _find(page: Page, request: Request) -> Values | None:

@@ -330,7 +330,8 @@ class Service:
         Raises:
             LedgerUnavailable: the ledger is older than its anchor.
         """
-        return self.signer.anchor(self.ledger.kept_anchor())
+        self.ledger.check_anchor()
+        return self.signer.anchor(self.ledger.anchor())
 
 
 def _read_rows(page: Page) -> None:
