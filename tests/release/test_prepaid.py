@@ -7,6 +7,7 @@ import pickle
 import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from reticent.accounting.events import PrivacyEvent
-from reticent.core import AddRemove, Guarantee, Scope, Unit
+from reticent.core import AddRemove, Guarantee, Receipt, Scope, Unit
 from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger
 from reticent.ledger.counters import PlanCounter
@@ -24,6 +25,7 @@ from reticent.release import Drawn, Prepaid, Price, paid
 ADJACENCY = AddRemove(1, Unit.RECORD, "ward 7")
 SCOPE = Scope(subject="ward 7")
 EVENT = PrivacyEvent("votes", Guarantee(1.0, 0.0, ADJACENCY))
+SMALL = Guarantee(0.1, 0.0, ADJACENCY)
 
 
 @pytest.fixture
@@ -37,10 +39,10 @@ def spent(ledger: Ledger) -> float:
     return sum(account.spent_epsilon for account in ledger.report().accounts) / 1e6
 
 
-def take(answers: Prepaid, rows: int, **books: Any) -> str:
+def take(answers: Prepaid, rows: int, **books: Any) -> Receipt:
     price = Price(EVENT, rows, "votes", prepaid=answers)
     with paid(price, sampler=SecureSampler(), **{"ledger": None, "scope": None, **books}) as one:
-        return one.receipt.booked
+        return one.receipt
 
 
 def test_all_answers_are_charged_once_with_the_first(ledger: Ledger) -> None:
@@ -54,6 +56,18 @@ def test_all_answers_are_charged_once_with_the_first(ledger: Ledger) -> None:
         take(answers, 2, ledger=ledger, scope=SCOPE)
     with pytest.raises(BudgetExceeded):
         take(Prepaid(EVENT, queries=5), 1, ledger=ledger, scope=SCOPE)
+
+
+def test_each_receipt_of_a_plan_is_confirmed_by_its_one_entry(ledger: Ledger) -> None:
+    answers = Prepaid(EVENT, queries=5)
+    receipts = [take(answers, rows, ledger=ledger, scope=SCOPE) for rows in (2, 1, 2)]
+    assert ledger.verify(receipts=receipts).problems == ()
+    with ledger.reserve(SCOPE, PrivacyEvent("other", SMALL), answers=2) as other:
+        other.commit("another")
+    booked: Any = {"booked": other.id, "position": other.position, "digest": other.digest}
+    moved = replace(receipts[0], **booked)
+    (problem,) = ledger.verify(receipts=[moved]).problems
+    assert moved.identifier in problem
 
 
 def test_more_than_there_are_is_refused_before_the_charge(ledger: Ledger) -> None:

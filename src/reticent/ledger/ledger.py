@@ -15,15 +15,7 @@ from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Policy, Scope
 from reticent.ledger import grants
-from reticent.ledger.chain import (
-    Anchor,
-    AnchorFile,
-    Page,
-    Tip,
-    digest_at,
-    read_end,
-    read_tip,
-)
+from reticent.ledger.chain import Anchor, AnchorFile, Page, Tip, digest_at, read_end, read_tip
 from reticent.ledger.charges import (
     Budget,
     Charge,

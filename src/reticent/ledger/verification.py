@@ -70,6 +70,7 @@ class ReceiptClaim:
         first, last: positions of its entries.
         digest: digest of the last of them, 64 hexadecimal digits.
         answers: number of answers that it is about.
+        together: whether they are of a plan, which one entry pays for as one answer.
         leased: the first and the last answer of the entry, where that is a lease, else None.
     """
 
@@ -79,6 +80,7 @@ class ReceiptClaim:
     last: int
     digest: str
     answers: object
+    together: bool
     leased: tuple[int, int] | None = None
 
     @classmethod
@@ -109,8 +111,8 @@ class ReceiptClaim:
                 f"got position={position!r:.30}"
             )
         leased = (int(found[4]), int(found[5] or found[4])) if found[4] else None
-        answers = values.get("answers")
-        return cls(str(identifier), ledger, first, last, str(digest), answers, leased)
+        answers, together = values.get("answers"), values.get("together") is True
+        return cls(str(identifier), ledger, first, last, str(digest), answers, together, leased)
 
 
 @dataclass(frozen=True)
@@ -426,7 +428,11 @@ def _check_receipts(walk: _Walk, ledger: str, receipts: Sequence[ReceiptClaim]) 
             walk.report(
                 f"receipt {receipt.identifier} was released, but its reservation is still open"
             )
-        elif receipt.leased is None and walk.receipts[receipt.last] != receipt.identifier:
+        elif (
+            receipt.leased is None
+            and not receipt.together  # only the first receipt of a plan is booked
+            and walk.receipts[receipt.last] != receipt.identifier
+        ):
             walk.report(
                 f"receipt {receipt.identifier} names entry {receipt.last}, which paid for another"
             )
@@ -438,7 +444,8 @@ def _paid(claim: ReceiptClaim, entry: Entry) -> bool:
     has an entry of its own, and answers are not compared.
     """
     if claim.leased is None:
-        return claim.first < claim.last or claim.answers == entry.answers
+        answers = 1 if claim.together else claim.answers
+        return claim.first < claim.last or answers == entry.answers
     first, last = claim.leased
     return first <= last <= entry.answers and claim.answers == last - first + 1
 
