@@ -8,9 +8,9 @@ idempotency key. The transaction that commits fills it. A repeated request finds
 happened in between: the stored bytes, "under way", or "lost" once its time is up. The database
 alone decides which of them holds, so several processes and hosts agree.
 
-Both survive a power cut, and the anchor is behind the charge before anything is drawn. With one
-wait for both, a ledger that was put back and accepted in between let one charge pay for two
-answers, in one of about 200,000 schedules of ``tests/service/test_simulation.py``.
+Both survive a power cut, and the anchor names the charge before anything is drawn. If it named
+both only at the end, a ledger that is put back and accepted in between would let an answer out that
+nobody paid for: ``tests/service/test_simulation.py`` has such schedules.
 
 Each row is an item of the ledger's tree, under the entry that charges and then under the one that
 commits. If a row was changed, added or removed by other means, a request for it is refused. The
