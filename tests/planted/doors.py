@@ -377,4 +377,11 @@ DOORS: tuple[Fault, ...] = (
         'in (None, "", ":memory:"):\n',
         'in (None, ""):\n',
     ),
+    Fault(
+        "a curve's name is written into a page as it is",
+        "pages/line_chart.py",
+        '{y + 4:.1f}">{escape(name)}</text>',
+        '{y + 4:.1f}">{name}</text>',
+        ("service/dashboard",),
+    ),
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from sklearn.datasets import load_iris
 
+from reticent.accounting import PrivacyEvent
 from reticent.client import Client
 from reticent.core import Guarantee, Scope
 from reticent.ledger import Ledger
@@ -49,6 +50,8 @@ def watched(service: Running) -> Watched:
     ledger.grant(Scope(principal="acme", subject="ward 7"), Guarantee(12.0, 0.0, adjacency))
     canary = '<script>alert("7")</script>'
     ledger.grant(Scope(principal=canary, subject="ward 7"), Guarantee(1.0, 0.0, adjacency))
+    cost = PrivacyEvent("canary", Guarantee(0.5, 0.0, adjacency))
+    ledger.reserve(Scope(principal=canary, subject="ward 7"), cost, answers=1)  # it has a curve
     ledger.close()
     names = ("length", "width", "petal length", "petal width")
     with Client(service.url, service.client) as client:
