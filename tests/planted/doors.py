@@ -143,7 +143,7 @@ DOORS: tuple[Fault, ...] = (
     Fault(
         "a receipt is confirmed by an entry of fewer answers",
         "ledger/verification.py",
-        "return claim.first < claim.last or claim.answers == entry.answers",
+        "return claim.first < claim.last or answers == entry.answers",
         "return True",
     ),
     Fault(
