@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,8 @@ from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger
 from reticent.ledger.location import Location, checked_file
+from tests.events import make_event
 
-EventMaker = Callable[..., PrivacyEvent]
 WARD = Scope(subject="ward-7")
 
 
@@ -40,7 +39,7 @@ def answered(ledger: Ledger, event: PrivacyEvent) -> str:
     return "answered"
 
 
-def test_a_hard_link_is_refused_whichever_name_is_used(path: Path, make_event: EventMaker) -> None:
+def test_a_hard_link_is_refused_whichever_name_is_used(path: Path) -> None:
     """Two names are two logs: twenty answers on a budget of ten, and neither side sees anything
     wrong.
     """
@@ -53,9 +52,7 @@ def test_a_hard_link_is_refused_whichever_name_is_used(path: Path, make_event: E
     assert answered(Ledger.open(path), make_event()) == "answered"
 
 
-def test_a_hard_link_made_while_the_ledger_is_open_stops_both_sides(
-    path: Path, make_event: EventMaker
-) -> None:
+def test_a_hard_link_made_while_the_ledger_is_open_stops_both_sides(path: Path) -> None:
     ledger = Ledger.open(path)
     assert answered(ledger, make_event()) == "answered"
     os.link(path, path.with_name("other.db"))
@@ -76,9 +73,7 @@ def test_a_link_in_place_of_a_log_is_refused(path: Path, suffix: str) -> None:
         Ledger.open(path)
 
 
-def test_a_file_that_takes_the_ledgers_place_while_it_is_open_is_noticed(
-    path: Path, make_event: EventMaker
-) -> None:
+def test_a_file_that_takes_the_ledgers_place_while_it_is_open_is_noticed(path: Path) -> None:
     ledger = Ledger.open(path)
     assert answered(ledger, make_event()) == "answered"
     shutil.copy(path, path.with_name("copy.db"))
