@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reticent.accounting import PrivacyEvent
-from reticent.core import AddRemove, Guarantee, Scope
+from reticent.core import Scope
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger
 from reticent.ledger.backups import backup, restore
@@ -15,15 +15,6 @@ from reticent.ledger.store import Store
 from tests.events import make_event
 
 WARD = Scope(subject="ward-7")
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    (tmp_path / "data").mkdir()
-    ledger = Ledger.create(tmp_path / "data" / "ledger.db", synchronous="NORMAL")
-    ledger.grant(WARD, Guarantee(1.0, 1e-6, AddRemove()))
-    ledger.close()
-    return tmp_path / "data" / "ledger.db"
 
 
 def spend(path: Path, event: PrivacyEvent, answers: int) -> None:

@@ -149,6 +149,7 @@ def test_delta_runs_out_too(ledger: Ledger, scope: Scope) -> None:
     [
         Guarantee(0.1, 0.0, Replace()),
         Guarantee(0.1, 0.0, AddRemove(2)),
+        Guarantee(0.1, 0.0, AddRemove(data_set="ward 8")),
         Guarantee(0.1, 0.0, AddRemove(), GuaranteeKind.LIPSCHITZ_PRIVACY),
         Guarantee(0.1, 0.0, AddRemove(), GuaranteeKind.NO_PRIVACY),
     ],

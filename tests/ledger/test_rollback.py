@@ -33,15 +33,6 @@ def receipt_of(ledger: Ledger, event: PrivacyEvent, answers: int = 1) -> Receipt
     return found
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    (tmp_path / "data").mkdir()
-    ledger = Ledger.create(tmp_path / "data" / "ledger.db", synchronous="NORMAL")
-    ledger.grant(Scope(subject="ward-7"), TEN)
-    ledger.close()
-    return tmp_path / "data" / "ledger.db"
-
-
 def _an_old_copy(path: Path, spend: Callable[[], None]) -> None:
     shutil.copy(path, path.with_name("old"))
     spend()

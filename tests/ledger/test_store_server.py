@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote, quote_plus, unquote
 
 import pytest
 import sqlalchemy as sa
@@ -143,7 +144,8 @@ def test_options_of_the_url_are_kept(postgres_url: str) -> None:
     store.close()
 
 
-SECRET = "hunter2%3D%20"
+SECRET = "hunter2%2F%25%26%27%22%3D%20"
+PLAIN = unquote(SECRET)
 
 
 @pytest.mark.parametrize(
@@ -170,6 +172,10 @@ def test_a_password_is_in_no_message_traceback_or_log(
         repr(store),
         store.name,
         repr(store.location),
+        repr(store.location.url),
+        store.location.without_secrets(
+            f"{PLAIN!r}, {PLAIN}, {quote(PLAIN)} or {quote_plus(PLAIN)}"
+        ),
     ]
     while error is not None:
         told += [str(error), repr(error), str(getattr(error, "orig", ""))]
