@@ -172,7 +172,6 @@ def test_a_password_is_in_no_message_traceback_or_log(
         repr(store),
         store.name,
         repr(store.location),
-        repr(store.location.url),
         store.location.without_secrets(
             f"{PLAIN!r}, {PLAIN}, {quote(PLAIN)} or {quote_plus(PLAIN)}"
         ),
