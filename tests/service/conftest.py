@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from reticent.ledger import Ledger
 from reticent.service.keys import KeyStore
 from reticent.service.settings import Settings
 from tests.ledger.conftest import ledger_url, postgres_server, postgres_url
+from tests.machine import wait_until
 
 __all__ = ["ledger_url", "postgres_server", "postgres_url"]
 
@@ -194,11 +194,7 @@ def serve_here() -> Iterator[Callable[..., httpx.Client]]:
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
-        latest = time.monotonic() + 60
-        while not server.started:
-            assert thread.is_alive()
-            assert time.monotonic() < latest
-            time.sleep(0.01)
+        wait_until(lambda: server.started)
         port = server.servers[0].sockets[0].getsockname()[1]
         client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30)
         started.append((server, thread, client))

@@ -21,7 +21,7 @@ from reticent.service.connections import check_descriptors
 from reticent.service.core import Service
 from reticent.service.logs import JsonLines
 from reticent.service.settings import Settings
-from reticent.service.structure import Structure
+from tests.machine import peak_memory
 from tests.service.conftest import RECORDS, Place
 from tests.service.servers import Running, running
 
@@ -210,7 +210,7 @@ def test_a_name_that_stands_twice_in_a_body_is_refused(
 
 def test_a_body_is_counted_before_it_is_parsed(server: Running, place: Place) -> None:
     """Sixteen times the largest body that unfolds: refused by what it consists of, and cheaply."""
-    before = _memory(server)
+    before = peak_memory(server.process.pid)
     unfolding = b'{"rows":[' + b"[0]," * (2**22 - 100) + b"[0]]}"
     nested = b'{"rows":' + b"[" * (2**23) + b"}"
     texts = b'{"rows":[[' + b'"",' * (2**22) + b'""]]}'
@@ -223,7 +223,7 @@ def test_a_body_is_counted_before_it_is_parsed(server: Running, place: Place) ->
                 except httpx.HTTPError:
                     continue  # refused while it was sent
                 assert told.status_code in (422, 429)
-    assert _memory(server) - before < 60 * 2**20
+    assert peak_memory(server.process.pid) - before < 60 * 2**20
     assert place.spent(RECORDS) == 0
 
 
@@ -237,21 +237,6 @@ def test_bytes_under_way_are_bounded_by_key(
     assert b" 429 " in read_all(full).split(b"\r\n")[0]
     assert b" 408 " in read_all(other).split(b"\r\n")[0]
     assert b" 408 " in read_all(half).split(b"\r\n")[0]
-
-
-def test_a_body_is_counted_the_same_however_it_arrives() -> None:
-    body = b'{"rows": [["a\\\\", "b\\"[,:{", 1], ["", null]], "subject":"x,y\\\\\\""}'
-    counts = set()
-    for size in range(1, len(body) + 1):
-        structure = Structure(lists=3, items=5)
-        for start in range(0, len(body), size):
-            structure.feed(body[start : start + size])
-        counts.add(structure.names)
-    assert counts == {2}
-    structure = Structure(lists=1, items=1)
-    structure.feed(b'"')
-    with pytest.raises(InvalidInput, match="characters"):
-        structure.feed(b"a" * 2**18)
 
 
 def test_the_deadline_is_looked_at_while_the_answering_thread_is_busy(place: Place) -> None:
@@ -386,10 +371,3 @@ def test_the_log_tells_of_changes_alone_and_in_words(server: Running) -> None:
     lines = [json.loads(line) for line in server.log.read_text().splitlines()]
     assert sum(line["event"] == "anchor" for line in lines) == 1
     assert not [line for line in lines if "%" in line["event"]]
-
-
-def _memory(server: Running) -> int:
-    """The most bytes that a server has had."""
-    status = Path(f"/proc/{server.process.pid}/status").read_text()
-    (peak,) = (line for line in status.splitlines() if line.startswith("VmHWM"))
-    return int(peak.split()[1]) * 1024
