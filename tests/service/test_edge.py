@@ -135,5 +135,4 @@ def test_a_body_is_counted_alike_in_whatever_parts_it_comes(lists: int) -> None:
             assert structure.names == 2
     structure = Structure(lists=1, items=1)
     with pytest.raises(InvalidInput, match="characters"):
-        for part in (b'"', *[b"a" * 2**12] * 2**6):
-            structure.feed(part)
+        list(map(structure.feed, [b'"', *[b"a" * 2**12] * 2**6]))

@@ -20,12 +20,9 @@ from reticent.core.errors import InvalidInput, LedgerUnavailable, ServiceBusy
 from reticent.service.connections import check_descriptors
 from reticent.service.core import Service
 from reticent.service.logs import JsonLines
-from reticent.service.settings import Settings
 from tests.machine import peak_memory
-from tests.service.conftest import RECORDS, Place
+from tests.service.conftest import RECORDS, ROWS, Place, ask
 from tests.service.servers import Running, running
-
-ROWS = [[0.3, 0.25], [-0.3, -0.2]]
 
 
 @pytest.fixture
@@ -200,9 +197,8 @@ def test_a_name_that_stands_twice_in_a_body_is_refused(
     server: Running, place: Place, body: bytes
 ) -> None:
     with server.client(place.secret) as client:
-        headers = {"Idempotency-Key": "request-1", "Content-Type": "application/json"}
-        told = client.post("/v1/bundles/labels/answers", content=body, headers=headers)
-        twice = b'{"answers": 1, "answers": 2}'
+        told = ask(client, body=body)
+        twice, headers = b'{"answers": 1, "answers": 2}', {"Content-Type": "application/json"}
         free = client.post("/v1/bundles/labels/preview", content=twice, headers=headers)
     assert (told.status_code, free.status_code) == (422, 422)
     assert place.spent(RECORDS) == 0
@@ -290,21 +286,18 @@ def test_strangers_do_not_stand_in_the_way_of_keys_that_were_valid(
 
 @pytest.mark.parametrize("path", ["/v1/receipts/a%00b", "/v1/budget?subject=a%00b", "/a%00"])
 def test_the_character_zero_is_refused_at_the_edge(
-    any_place: Place, serve_here: Callable[[Settings], httpx.Client], path: str
+    any_place: Place, serve_here: Callable[..., httpx.Client], path: str
 ) -> None:
-    client = serve_here(any_place.settings())
-    client.headers["Authorization"] = f"Bearer {any_place.secret}"
+    client = serve_here(any_place.settings(), any_place.secret)
     assert client.get(path).status_code == 400
     body = b'{"rows": [[0.3, 0.25]], "subject": "a\\u0000b"}'
-    headers = {"Idempotency-Key": "request-1", "Content-Type": "application/json"}
     for bundle in ("labels", "curated"):
-        told = client.post(f"/v1/bundles/{bundle}/answers", content=body, headers=headers)
-        assert told.status_code == 422
+        assert ask(client, body=body, bundle=bundle).status_code == 422
 
 
 def test_health_is_what_the_next_charge_needs(
     any_place: Place,
-    serve_here: Callable[[Settings], httpx.Client],
+    serve_here: Callable[..., httpx.Client],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -332,7 +325,7 @@ def test_health_is_what_the_next_charge_needs(
 
 
 def test_metrics_open_to_a_secret_that_opens_nothing_else(
-    place: Place, serve_here: Callable[[Settings], httpx.Client], tmp_path: Path
+    place: Place, serve_here: Callable[..., httpx.Client], tmp_path: Path
 ) -> None:
     secret = tmp_path / "scraper"
     secret.write_text("short\n")
