@@ -43,7 +43,7 @@ class Bench:
 
 
 @pytest.fixture
-def bench(encoder_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+def bench(vectors_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """The bench; answering is a failure, since every case here must stop before it."""
 
     def answer(*_: object, **__: object) -> None:
@@ -51,7 +51,7 @@ def bench(encoder_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(PrivateQuery, "answer", answer)
     monkeypatch.delenv("RETICENT_DATA", raising=False)
-    return Bench(encoder_bundle, tmp_path)
+    return Bench(vectors_bundle, tmp_path)
 
 
 def saved(bench: Bench, name: str, array: Any) -> Path:
