@@ -986,6 +986,24 @@ FAULTS: tuple[Fault, ...] = (
         "        except Exception as error:  # which",
     ),
     Fault(
+        "an audit hands the same data set to a subject again when it tests the noise",
+        "audit/claims.py",
+        "run.answers([pair.copied(True) for _ in range(_SCALE_DRAWS)])",
+        "run.answers([pair.first] * _SCALE_DRAWS)",
+    ),
+    Fault(
+        "an audit does not see which keys an answer has",
+        "audit/outputs.py",
+        "        alike = form == self._form\n",
+        "        alike = len(row) == self._width\n",
+    ),
+    Fault(
+        "an audit of two equal data sets does not refute anything",
+        "audit/neighbour_pairs.py",
+        "        if found[-1].alike:\n",
+        "        if False:\n",
+    ),
+    Fault(
         "a page without a signature counts as signed",
         "audit/claim_page.py",
         "    verify(content, signature, purpose=PURPOSE, trusted_key=trusted_key)",

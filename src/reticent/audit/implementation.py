@@ -82,7 +82,8 @@ def _forked(run: Subject, pair: NeighbourPair) -> str | None:
     """Return whether two forked processes draw the same noise."""
     if not isinstance(run, FunctionSubject) or not hasattr(os, "fork"):
         return None
-    one, other = (_child(lambda: _plain(run.answers([pair.first] * _FORKED))) for _ in range(2))
+    copies = [pair.copied(True) for _ in range(_FORKED)]
+    one, other = (_child(lambda: _plain(run.answers(copies))) for _ in range(2))
     varies = len({json.dumps(answer) for answer in one}) > 1
     if varies and one == other:
         return (
