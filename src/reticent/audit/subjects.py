@@ -67,6 +67,9 @@ class FunctionSubject(Subject):
         function: the callable. An exception of its own is an answer, ``SystemExit`` too.
         name: name in the report. None takes the callable's own.
 
+    It runs in this process, which it can end (``os._exit``) or change. What is not trusted is run
+    as a ``CommandSubject``.
+
     Attributes:
         warned: number of times that the callable gave each of its first warnings, which are not
             shown.
