@@ -566,6 +566,12 @@ FAULTS: tuple[Fault, ...] = (
         "Guarantee(max(self.epsilon_test, cost.epsilon), ",
     ),
     Fault(
+        "noise that no sampler draws is refused after the charge",
+        "mechanisms/laplace.py",
+        '        checked_scale(self.steps_scale, "scale")\n',
+        "",
+    ),
+    Fault(
         "labels from gaps without their rounding",
         "mechanisms/label_mechanism.py",
         "ROUNDING_STEPS = 3.0",
