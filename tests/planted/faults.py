@@ -30,6 +30,18 @@ FAULTS: tuple[Fault, ...] = (
         "",
     ),
     Fault(
+        "rare infinite losses of several rounds are rounded away",
+        "accounting/loss_composition.py",
+        "lost = added.infinite + infinite * (1 - found.infinite)",
+        "lost = 1 - (1 - infinite) * (1 - found.infinite) + added.infinite - found.infinite",
+    ),
+    Fault(
+        "a post that came again too late hides that it was taken",
+        "fleet/shuffler.py",
+        '        posts |= Counter({one["envelopes"]: one["taken"]})\n',
+        '        posts[one["envelopes"]] = one["taken"]\n',
+    ),
+    Fault(
         "a shuffled bit hides among one device too many",
         "accounting/shuffled_bits.py",
         "_laws(zero, one, devices - 1)",
