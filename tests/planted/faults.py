@@ -30,6 +30,12 @@ FAULTS: tuple[Fault, ...] = (
         "",
     ),
     Fault(
+        "an answer about no records may be no number",
+        "testing/records.py",
+        "finite = all(np.isfinite(one).all() for one in numbers)",
+        "finite = True",
+    ),
+    Fault(
         "rare infinite losses of several rounds are rounded away",
         "accounting/loss_composition.py",
         "lost = added.infinite + infinite * (1 - found.infinite)",
