@@ -6,6 +6,7 @@ Levels are 1e-6 for what must not be refuted, so that a test fails by chance onc
 from __future__ import annotations
 
 import math
+import os
 import time
 import warnings
 
@@ -204,6 +205,19 @@ def test_forks_and_state_are_found_and_fresh_noise_is_not():
     forked = audited(laplace_sum(1.0), draws=64, implementation=True)
     assert any("fork" in one.kind for one in forked.findings)
     assert all(one.witness and "draws=64" in one.replay for one in forked.findings)
+
+
+def test_a_subject_that_hangs_in_a_fork_does_not_hang_its_audit():
+    """A lock that another thread holds while the process is forked is never released there."""
+    here = os.getpid()
+
+    def hangs(records):
+        time.sleep(0.002 if os.getpid() == here else 600.0)
+        return 0.0
+
+    start = time.monotonic()
+    audited(hangs, draws=64, implementation=True, seconds=0.5)
+    assert time.monotonic() - start < 60.0
 
 
 def test_an_answer_that_takes_longer_about_a_record_is_found():

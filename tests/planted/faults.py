@@ -1064,7 +1064,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "an audit does not look at the time of an answer",
         "audit/implementation.py",
-        "        _timed(run, pair, epsilon, delta, alpha),\n",
+        "        _timed(run, pair, epsilon, delta, alpha, until),\n",
         "        None,\n",
     ),
     Fault(

@@ -206,7 +206,7 @@ def claim(
             ("laplace", scale). It is tested on answers to the first data set, at half of ``alpha``.
         alpha: the chance of refuting a claim that holds, in (0, 1).
         draws: the most draws.
-        seconds: the time limit, or None.
+        seconds: the time limit of the draws, and again of ``implementation``, or None.
         seed: seed of the coins, never of the subject. None takes them from the operating system.
         implementation: whether to look beside the value too: forked processes, time, state,
             exceptions. Each finding is one at level ``alpha`` by itself.
@@ -282,6 +282,7 @@ def claim(
             delta=at,
             alpha=alpha,
             replay=replay,
+            seconds=seconds,
         )
     if scales is not None and sensitivity is not None:
         found += _law_findings(scales, sensitivity, epsilon, at, mu, pairs[0].name, replay)
