@@ -36,6 +36,12 @@ FAULTS: tuple[Fault, ...] = (
         "finite = True",
     ),
     Fault(
+        "an audit hands its records to a fit that may change them",
+        "audit/records.py",
+        "        X, y = records.X.copy(), records.y.copy()\n",
+        "        X, y = records.X, records.y\n",
+    ),
+    Fault(
         "rare infinite losses of several rounds are rounded away",
         "accounting/loss_composition.py",
         "lost = added.infinite + infinite * (1 - found.infinite)",
