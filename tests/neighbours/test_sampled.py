@@ -97,15 +97,16 @@ def test_one_unit_moves_one_vote_however_many_records_it_has() -> None:
     assert worst == math.sqrt(2)
 
 
-def test_a_unit_brings_as_many_records_as_it_may() -> None:
+def test_a_unit_brings_its_nearest_record_alone() -> None:
     points = np.array([[1.0], [2.0], [3.0], [4.0], [9.0]])
     search = NeighbourSearch(Records.of(points, [0, 0, 0, 1, 2], ["a", "a", "a", "b", "c"]))
     (block,) = search.lists([[0.0]], depth=5)
-    chosen = SampledNeighbours(search, neighbours=4, probability=1.0, per_unit=2).draw(
+    chosen = SampledNeighbours(search, neighbours=4, probability=1.0).draw(
         block, sampler=SecureSampler()
     )
     placed = points[np.argsort(search.records.places)]
-    assert placed[chosen[0], 0].tolist() == [1.0, 2.0, 4.0, 9.0]
+    assert placed[chosen[0, :3], 0].tolist() == [1.0, 4.0, 9.0]
+    assert chosen[0, 3] == -1
 
 
 # False-alarm rate 1e-6 each; seeded.
