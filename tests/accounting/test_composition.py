@@ -77,7 +77,8 @@ def test_answers_that_spend_more_delta_than_there_is_are_refused() -> None:
 
 def test_more_answers_than_a_table_holds_cost_their_sum() -> None:
     asked: dict[str, Any] = {"answers": 10**12, "delta": 1e-6}
-    assert smallest_epsilon(epsilon=1e-9, answer_delta=0.0, **asked).epsilon == 1000.0
+    found = smallest_epsilon(epsilon=1e-9, answer_delta=0.0, **asked)
+    assert found.epsilon == pytest.approx(1000.0)
     assert epsilon_per_answer(epsilon=1.0, **asked) == pytest.approx(1e-12)
 
 
