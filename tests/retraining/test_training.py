@@ -175,19 +175,6 @@ def test_intervals_nest_between_neighbours(name: str) -> None:
         assert inside(second, first)
 
 
-def test_intervals_nest_across_blocks_of_records() -> None:
-    settings, random = (
-        TrainingSettings(features=3, classes=2, hidden=(4,), epochs=2),
-        np.random.default_rng(9),
-    )
-    data = draw(random, 2048, 2)
-    first, second = (
-        certified(settings, part, 3) for part in (data, changed(random, data, settings, 1))
-    )
-    assert inside(first, second)
-    assert inside(second, first)
-
-
 def test_intervals_nest_where_gradients_are_far_above_gamma() -> None:
     """Nearly all records may have to be looked at: removing one that is clipped at gamma pays by
     the rounding of sums alone.
@@ -206,23 +193,6 @@ def test_intervals_nest_where_gradients_are_far_above_gamma() -> None:
         )
         assert inside(first, second)
         assert inside(second, first)
-
-
-def test_the_order_of_records_and_groups_of_distances_do_not_matter() -> None:
-    random = np.random.default_rng(10)
-    for name in ("logistic", "two hidden layers, three labels"):
-        settings = settings_of(name)
-        X, labels = draw(random, 50, settings.classes)
-        order = random.permutation(50)
-        first, second = (
-            certified(settings, (X, labels), 6),
-            certified(settings, (X[order], labels[order]), 3),
-        )
-        for low, other, high, another in zip(
-            first.lower, second.lower, first.upper, second.upper, strict=True
-        ):
-            np.testing.assert_array_equal(low[:4], other)
-            np.testing.assert_array_equal(high[:4], another)
 
 
 def test_a_network_too_wide_for_exact_sums_is_refused() -> None:
