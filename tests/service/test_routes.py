@@ -65,6 +65,18 @@ def test_a_repeated_request_gets_the_same_bytes_and_no_charge(
         headers={"Idempotency-Key": "request-1", "Content-Type": "application/json"},
     )
     assert spelled.content == first.content
+    # Under a nonce they are not: the receipt would be of the first bytes.
+    nonce = {"Request-Nonce": "5f" * 16, "Idempotency-Key": "request-2"}
+    said = [
+        client.post(
+            "/v1/bundles/labels/answers",
+            content=content,
+            headers={**nonce, "Content-Type": "application/json"},
+        )
+        for content in (b'{"rows": [[0.5, 0]]}', b'{"rows": [[0.5, 0]]}', b'{"rows": [[0.5, 0.0]]}')
+    ]
+    assert [reply.status_code for reply in said] == [200, 200, 422]
+    assert said[1].content == said[0].content
 
 
 def test_keys_of_two_clients_do_not_meet(client: httpx.Client, place: Place) -> None:
