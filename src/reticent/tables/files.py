@@ -454,17 +454,22 @@ class _Words:
     def read(
         self, cells: Sequence[str], places: Sequence[int], marks: _Marks, faults: Faults
     ) -> list[str]:
-        found = {cell: self._category(cell.strip(), marks) for cell in set(cells)}
-        if None in found.values():
-            for cell, place in zip(cells, places, strict=True):
-                if found[cell] is None:
-                    what = (
-                        "is not among its public categories"
-                        if cell.strip()
-                        else "is empty, which is not among its categories"
-                    )
-                    faults.add(f", column {self.column.name!r}: {what}", place)
-        return [found[cell] or "" for cell in cells]
+        found = list(map(self._known.get, cells))
+        if None not in found:
+            return found  # type: ignore[return-value]
+        unknown = {cell for cell, known in zip(cells, found, strict=True) if known is None}
+        others = {cell: self._category(cell.strip(), marks) for cell in unknown}
+        for index, (cell, place) in enumerate(zip(cells, places, strict=True)):
+            if found[index] is None:
+                found[index] = others[cell]
+            if found[index] is None:
+                what = (
+                    "is not among its public categories"
+                    if cell.strip()
+                    else "is empty, which is not among its categories"
+                )
+                faults.add(f", column {self.column.name!r}: {what}", place)
+        return [category or "" for category in found]
 
     def _category(self, cell: str, marks: _Marks) -> str | None:
         """Return the category that ``cell`` names, or None."""
