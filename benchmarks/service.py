@@ -8,11 +8,11 @@ Claims: at least 10,000 rows a second in requests of 1,000 rows of a table bundl
 one row a second with durable charges on SQLite (synchronous=FULL); a request too many is refused
 with 429 in under 50 ms, and nothing is charged for it; the first answer and page come within ten
 seconds; memory stays flat (``--only memory``). ``--only cost`` prints processor time by request and
-row, of server and client, and how long 16 clients wait; its peer is ``bare_service.py``. Peer of
-the others, in the same run: ``release`` with the same ledger in one process, which waits for the
-disk in each call and for nobody else. Rows of a request stand beside ``release`` of the same matrix
-in one process without a ledger, which no service can fall below. Processor time is printed beside the clock, since a busy
-machine slows the clock alone.
+row, of server and client, and how long 16 clients wait; its peers are ``bare_service.py``, and for
+rows ``release`` of the same matrix in one process without a ledger, which no service can fall
+below. Peer of the others, in the same run: ``release`` with the same ledger in one process, which
+waits for the disk in each call and for nobody else. Processor time is printed beside the clock,
+since a busy machine slows the clock alone.
 """
 
 from __future__ import annotations

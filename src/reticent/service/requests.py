@@ -188,7 +188,7 @@ def request_digest(
     content = f"{bundle}\n\n{told}\n{table.shape if plain else ''}\n"
     digest = hmac.new(secret, content.encode(), "sha256")
     if plain:
-        digest.update(np.ascontiguousarray(table, "<f8"))
+        digest.update(np.ascontiguousarray(table, "<f8").data)
     return digest.digest()
 
 

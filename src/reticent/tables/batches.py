@@ -31,7 +31,7 @@ from reticent.tables.files import (
     no_subject,
     read_names,
 )
-from reticent.tables.frames import NamedRows, listed
+from reticent.tables.frames import NamedRows, listed, ordered_rows
 from reticent.tables.schema import TabularSchema
 
 LARGEST_BATCH = 100_000
@@ -440,9 +440,10 @@ def _joined(parts: list[Batch]) -> Batch:
         if parts[0].subjects is None
         else tuple(name for part in parts for name in part.subjects or ())
     )
-    first = parts[0].rows
-    if hasattr(first, "columns") and hasattr(first, "values"):
-        values = np.concatenate([part.rows.values for part in parts])
-        return Batch(type(first)(values, first.columns), subjects)
+    of_cells = [part.rows for part in parts if isinstance(part.rows, NamedRows)]
+    if of_cells:
+        names = of_cells[0].columns
+        values = np.concatenate([ordered_rows(part.rows, names) for part in parts])
+        return Batch(NamedRows(values, names), subjects)
     arrow = require("pyarrow", extra="arrow")
     return Batch(arrow.concat_tables([part.rows for part in parts]), subjects)
