@@ -20,6 +20,7 @@ import numpy.typing as npt
 from reticent.core.checks import count, one_of
 from reticent.core.errors import InvalidInput
 from reticent.core.extras import require
+from reticent.tables.attributes import Categorical
 from reticent.tables.cells import instant_of_word, truth_of_word
 from reticent.tables.files import (
     Faults,
@@ -288,13 +289,18 @@ def _csv(columns: Mapping[str, Any]) -> bytes:
     return text.getvalue().encode()
 
 
-def _opened(path: Path, kind: str, where: str) -> tuple[Any, list[str]]:
-    """Return a Parquet or Arrow file, and the names of its columns."""
+def _opened(path: Path, kind: str, where: str, words: Sequence[str] = ()) -> tuple[Any, list[str]]:
+    """Return a Parquet or Arrow file, and the names of its columns.
+
+    Of Parquet, columns of ``words`` come as codes.
+    """
     arrow = require("pyarrow", extra="arrow")
     with _in_plain_words(where, arrow):
         if kind == "parquet":
             # Without read-ahead: it holds what was read until the file ends.
-            file = require("pyarrow.parquet", extra="arrow").ParquetFile(path, pre_buffer=False)
+            file = require("pyarrow.parquet", extra="arrow").ParquetFile(
+                path, pre_buffer=False, read_dictionary=list(words)
+            )
             return file, list(file.schema_arrow.names)
         file = require("pyarrow.ipc", extra="arrow").open_file(arrow.memory_map(str(path)))
         return file, list(file.schema.names)
@@ -317,7 +323,8 @@ def _arrow_batches(
     where = f"{name}={str(path)!r}"
     arrow = require("pyarrow", extra="arrow")
     wanted = [*schema.column_names]
-    file, names = _opened(path, kind, where)
+    words = [each.name for each in schema.attributes if isinstance(each, Categorical)]
+    file, names = _opened(path, kind, where, words)
     faults = column_faults(names, wanted, ignore, subject_column, schema.left_out)
     if faults:
         raise InvalidInput(f"{where}: {'; '.join(faults)}")

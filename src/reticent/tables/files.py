@@ -490,7 +490,10 @@ class _Words:
         found = [self._category(word.strip(), _Marks(comma=False)) for word in words]
         if None in found:
             return None
-        return require("pyarrow", extra="arrow").array(found).take(cells.indices)
+        arrow = require("pyarrow", extra="arrow")
+        known = arrow.array(found, arrow.string()).dictionary_encode()
+        codes = known.indices.take(cells.indices)
+        return arrow.DictionaryArray.from_arrays(codes, known.dictionary)
 
     def _category(self, cell: str, marks: _Marks) -> str | None:
         """Return the category that ``cell`` names, or None."""
