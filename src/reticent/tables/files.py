@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain, compress, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +48,7 @@ from reticent.tables.schema import FAULTS_SHOWN, TabularSchema
 
 _GZIP = b"\x1f\x8b"
 _BLOCK = 512  # lines at a time, so few that Python does not look for dead ones among them
-_CELLS = 2**17  # read at a time, if pyarrow reads them
+_AT_ONCE = 2**20  # characters that pyarrow reads at once
 _DELIMITERS = (",", ";", "\t")
 _QUOTED = re.compile(r'"[^"]*("|$)')
 _LINES_SHOWN = 5
@@ -616,7 +616,7 @@ class _Reader:
                 columns.append(_Cells(attribute))
         return tuple(columns)
 
-    def blocks(self, lines: Iterator[str]) -> Iterator[tuple[Any, tuple[str, ...] | None]]:
+    def blocks(self, lines: TextIO) -> Iterator[tuple[Any, tuple[str, ...] | None]]:
         """Yield tables of some lines, arrays or of pyarrow, and the subject of each row.
 
         Raises:
@@ -634,21 +634,22 @@ class _Reader:
                 yield table, whose
         self.faults.check()
 
-    def records(self, lines: Iterator[str]) -> Iterator[tuple[Any, Sequence[int]]]:
+    def records(self, lines: TextIO) -> Iterator[tuple[Any, Sequence[int]]]:
         """Yield blocks of records, as cells or as a table of pyarrow where all are plain, and the
         lines that they start in. Blank lines may stand at the end.
         """
         first = self.head.after
         blanks: list[int] = []
-        while many := list(islice(lines, max(_BLOCK, _CELLS // self.width))):
-            table = self._as_arrow(many)
+        while text := lines.read(_AT_ONCE):
+            text += "" if text.endswith("\n") else lines.readline()
+            table = self._as_arrow(text)
             if table is not None:
-                places: Sequence[int] = range(first, first + len(many))
-                blanks = self._check_blanks(blanks, places[0])
-                first += len(many)
+                places: Sequence[int] = range(first, first + len(table))
+                blanks = self._check_blanks(blanks, first)
+                first += len(table)
                 yield table, places
                 continue
-            inner = iter(many)
+            inner = io.StringIO(text, newline="")
             while block := list(islice(inner, _BLOCK)):
                 rest = chain(inner, lines)
                 rows, places, read = _records(block, rest, first, self.head.delimiter, self.faults)
@@ -701,14 +702,14 @@ class _Reader:
                 self.faults.add(f", column {self.head.names[self.subject]!r}: {fault}", place)
         return tuple(names)
 
-    def _as_arrow(self, block: list[str]) -> Any | None:
-        """Return the rows of a block as a table of pyarrow, several times faster, or None where
+    def _as_arrow(self, text: str) -> Any | None:
+        """Return the rows of whole lines as a table of pyarrow, several times faster, or None where
         anything asks for a closer look, or without pyarrow.
         """
         columns = [column for column in self._columns if not isinstance(column, _Cells)]
         if len(columns) < max(1, len(self._columns)) or self.subject is not None or self.width < 2:
             return None
-        content = "".join(block).replace("\r\n", "\n").encode()
+        content = text.replace("\r\n", "\n").encode()
         content += b"" if content.endswith(b"\n") else b"\n"
         if self._marks.comma or b"\r" in content or b"\0" in content or not _is_plain(content):
             return None
@@ -741,7 +742,7 @@ class _Reader:
             column.of_arrow(cells.combine_chunks())
             for column, cells in zip(columns, table.columns, strict=True)
         ]
-        if len(table) != len(block) or any(cells is None for cells in read):
+        if any(cells is None for cells in read):
             return None
         assert self.schema is not None  # it has columns
         return arrow.table(read, names=list(self.schema.column_names))
@@ -786,7 +787,7 @@ def _place(path: str | Path | bytes, name: str) -> str:
 
 
 @contextmanager
-def _lines(path: str | Path | bytes, where: str) -> Iterator[Iterator[str]]:
+def _lines(path: str | Path | bytes, where: str) -> Iterator[TextIO]:
     """Return the lines of a file, or of its content. Raise in plain words if they cannot be
     read.
     """
