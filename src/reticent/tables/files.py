@@ -742,7 +742,7 @@ class _Reader:
             column.of_arrow(cells.combine_chunks())
             for column, cells in zip(columns, table.columns, strict=True)
         ]
-        if any(cells is None for cells in read):
+        if len(table) != content.count(b"\n") or any(cells is None for cells in read):
             return None
         assert self.schema is not None  # it has columns
         return arrow.table(read, names=list(self.schema.column_names))
@@ -765,9 +765,7 @@ class _Reader:
 
 
 def _is_plain(content: bytes) -> bool:
-    """Return whether each quotation mark begins or ends a cell between commas and line ends, with
-    none of these and no mark inside.
-    """
+    """Return whether each quotation mark begins or ends a cell, so that no two readers differ."""
     if b'"' not in content:
         return True
     signs = np.frombuffer(content, dtype=np.uint8)
@@ -775,11 +773,7 @@ def _is_plain(content: bytes) -> bool:
     if len(quotes) % 2:
         return False
     ends = (signs == ord(",")) | (signs == ord("\n"))  # the last one also stands before the first
-    opens, closes = quotes[::2], quotes[1::2]
-    if not (ends[opens - 1].all() and ends[closes + 1].all()):
-        return False
-    places = np.flatnonzero(ends)
-    return bool((np.searchsorted(places, opens) == np.searchsorted(places, closes)).all())
+    return bool(ends[quotes[::2] - 1].all() and ends[quotes[1::2] + 1].all())
 
 
 def _place(path: str | Path | bytes, name: str) -> str:
