@@ -270,6 +270,24 @@ FAULTS: tuple[Fault, ...] = (
         ("release",),
     ),
     Fault(
+        "cells of a CSV file that are no numbers are read quickly",
+        "tables/files.py",
+        "not cells.null_count and np.isfinite(cells.to_numpy()).all()",
+        "not cells.null_count",
+    ),
+    Fault(
+        "quotation marks inside of cells are read quickly",
+        "tables/files.py",
+        "return bool(ends[quotes[::2] - 1].all() and ends[quotes[1::2] + 1].all())",
+        "return True",
+    ),
+    Fault(
+        "records of two lines count as one where they are read quickly",
+        "tables/files.py",
+        'len(table) != content.count(b"\\n") or any(',
+        "any(",
+    ),
+    Fault(
         "chords of the Jacobian's entries without what their slopes leave out",
         "lipschitz/entries.py",
         "(ends[1] - slope * high).sum(axis=-1)",

@@ -36,6 +36,21 @@ def test_an_answer_is_charged_and_signed(client: httpx.Client, place: Place) -> 
     assert again == {"receipt": found["receipt"], "signature": found["signature"]}
 
 
+def test_under_a_nonce_only_the_same_bytes_are_the_same_request(client: httpx.Client) -> None:
+    # The receipt would be of the first bytes.
+    nonce = {"Request-Nonce": "5f" * 16, "Idempotency-Key": "request-2"}
+    said = [
+        client.post(
+            "/v1/bundles/labels/answers",
+            content=content,
+            headers={**nonce, "Content-Type": "application/json"},
+        )
+        for content in (b'{"rows": [[0.5, 0]]}', b'{"rows": [[0.5, 0]]}', b'{"rows": [[0.5, 0.0]]}')
+    ]
+    assert [reply.status_code for reply in said] == [200, 200, 422]
+    assert said[1].content == said[0].content
+
+
 def test_keys_of_two_clients_do_not_meet(client: httpx.Client, place: Place) -> None:
     body = {"rows": ROWS, "subject": "patient-9"}
     mine = ask(client, body=body, bundle="curated")
