@@ -252,9 +252,15 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a residual block is as steep as its branch",
-        "lipschitz/bounds.py",
-        "return 1.0 + inner",
+        "lipschitz/norm_products.py",
+        "return (1.0 + inner)",
         "return max(1.0, inner)",
+    ),
+    Fault(
+        "from l-infinity to l2 a matrix counts with its largest singular value alone",
+        "lipschitz/norm_products.py",
+        "else math.sqrt(inputs)",
+        "else 1.0",
     ),
     Fault(
         "stability levels are asked one radius too near",
