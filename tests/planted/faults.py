@@ -252,9 +252,15 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a residual block is as steep as its branch",
-        "lipschitz/bounds.py",
-        "return 1.0 + inner",
+        "lipschitz/norm_products.py",
+        "return (1.0 + inner)",
         "return max(1.0, inner)",
+    ),
+    Fault(
+        "from l-infinity to l2 a matrix counts with its largest singular value alone",
+        "lipschitz/norm_products.py",
+        "else math.sqrt(inputs)",
+        "else 1.0",
     ),
     Fault(
         "stability levels are asked one radius too near",
@@ -268,6 +274,24 @@ FAULTS: tuple[Fault, ...] = (
         "pre_buffer=False",
         "pre_buffer=True",
         ("release",),
+    ),
+    Fault(
+        "cells of a CSV file that are no numbers are read quickly",
+        "tables/files.py",
+        "not cells.null_count and np.isfinite(cells.to_numpy()).all()",
+        "not cells.null_count",
+    ),
+    Fault(
+        "quotation marks inside of cells are read quickly",
+        "tables/files.py",
+        "return bool(ends[quotes[::2] - 1].all() and ends[quotes[1::2] + 1].all())",
+        "return True",
+    ),
+    Fault(
+        "records of two lines count as one where they are read quickly",
+        "tables/files.py",
+        'len(table) != content.count(b"\\n") or any(',
+        "any(",
     ),
     Fault(
         "chords of the Jacobian's entries without what their slopes leave out",
