@@ -325,15 +325,20 @@ def test_a_head_that_no_ledger_writes_gives_no_answer(path: Path, change: str) -
     assert not ledger.verify().ok
 
 
-def test_a_receipt_is_compared_with_the_entry_that_paid_for_it(
-    tmp_path: Path, scope: Scope
+@pytest.mark.parametrize("each", [False, True], ids=["one scope", "a scope each"])
+def test_a_receipt_is_compared_with_the_entries_that_paid_for_it(
+    tmp_path: Path, scope: Scope, each: bool
 ) -> None:
     ledger = Ledger.create(tmp_path / "a.db")
     ledger.grant(scope, Guarantee(1.0, 1e-6, AddRemove()))
     event = make_event()
-    with ledger.reserve(scope, event, answers=2) as reservation:
-        receipt = receipt_for(reservation, event.guarantee, 2)
+    scopes = [scope, replace(scope, bundle="another"), scope]
+    with (
+        ledger.reserve_each(scopes, event) if each else ledger.reserve(scope, event, answers=3)
+    ) as reservation:
+        receipt = receipt_for(reservation, event.guarantee, 3)
         reservation.commit(receipt.identifier)
+    assert reservation.scopes == 1 + each
     assert ledger.verify(receipts=[receipt]).ok
     for changed in (replace(receipt, answers=1), replace(receipt, identifier="another")):
         (problem,) = ledger.verify(receipts=[changed]).problems

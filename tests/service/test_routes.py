@@ -36,6 +36,20 @@ def test_an_answer_is_charged_and_signed(client: httpx.Client, place: Place) -> 
     assert again == {"receipt": found["receipt"], "signature": found["signature"]}
 
 
+def test_spelling_counts_under_a_nonce_alone(client: httpx.Client) -> None:
+    contents = (b'{"rows": [[0.5, 0]]}', b'{"rows": [[0.5, 0]]}', b'{"rows": [[5e-1, 0.0]]}')
+    for name, nonce in (("request-1", {}), ("request-2", {"Request-Nonce": "5f" * 16})):
+        headers = {"Idempotency-Key": name, "Content-Type": "application/json", **nonce}
+        told = [
+            client.post("/v1/bundles/labels/answers", content=content, headers=headers)
+            for content in contents
+        ]
+        assert told[1].content == told[0].content
+        # Under a nonce the receipt is of the first bytes.
+        assert [reply.status_code for reply in told] == [200, 200, 422 if nonce else 200]
+        assert nonce or told[2].content == told[0].content
+
+
 def test_keys_of_two_clients_do_not_meet(client: httpx.Client, place: Place) -> None:
     body = {"rows": ROWS, "subject": "patient-9"}
     mine = ask(client, body=body, bundle="curated")

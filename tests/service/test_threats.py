@@ -389,7 +389,8 @@ def test_requests_in_the_database_are_keyed(place: Place, tmp_path: Path) -> Non
     body = parsed(json.dumps({"rows": ROWS}).encode(), Answers)
     identity = first.json()["bundle"]
     table = np.array(ROWS, dtype=float)
-    named = {"bundle": identity, "body": body, "table": table, "nonce": nonce}
+    bound = first.json()["receipt"]["request"]
+    named = {"bundle": identity, "body": body, "table": table, "bound": bound}
     mine = request_digest(Signer(place.signing_key).secret, **named)
     assert mine == bytes(row.request)
     write_key_pair(tmp_path / "another.pem")
