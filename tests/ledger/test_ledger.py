@@ -114,6 +114,15 @@ def test_an_over_large_request_uses_up_nothing_and_says_what_would_fit(
         ledger.reserve(scope, make_event(), answers=1)
 
 
+def test_nothing_is_answered_without_a_budget(ledger: Ledger) -> None:
+    ledger.grant(Scope(subject="s"), ONE)
+    for elsewhere in (Scope(subject="t"), Scope(principal="p")):
+        with pytest.raises(BudgetExceeded, match="no budget covers"):
+            ledger.reserve(elsewhere, make_event(), answers=1)
+        with pytest.raises(BudgetExceeded, match="no budget covers"):
+            ledger.preview(elsewhere, make_event(), answers=1)
+
+
 @pytest.mark.parametrize(
     "other",
     [
