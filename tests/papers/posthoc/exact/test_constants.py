@@ -88,16 +88,6 @@ def test_values_are_those_of_brute_force(widths, output):
         assert against_brute_force(network, center, 0.5, output) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.soak)])
-def test_tiny_networks_against_brute_force(count):
-    rng = np.random.default_rng(7)
-    for trial, (_, network) in enumerate(brute_force.tiny_networks(count, most_hidden=7, seed=3)):
-        center, output = rng.uniform(-2, 2, size=network.input_dimension), list(OUTPUTS)[trial % 3]
-        radius = float(rng.choice([0.2, 0.6]))
-        assert against_brute_force(network, center, radius, output) == []
-
-
 def test_decisions_are_exact_where_the_limit_is_the_value():
     """Whole-number networks: L is a whole number, and "L <= P" has to be right for P = L and for
     the next float below.
