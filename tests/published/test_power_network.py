@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from reticent.published.power_network import (
-    PowerNetwork,
-    log_det_gradient,
-    log_det_gradients,
-)
+from reticent.published.power_network import PowerNetwork, log_det_gradient
 
 
 def network(seed: int, dimension: int, hidden: tuple[int, ...], power: int) -> PowerNetwork:
@@ -24,7 +20,7 @@ def network(seed: int, dimension: int, hidden: tuple[int, ...], power: int) -> P
     return made
 
 
-@pytest.mark.parametrize("case", range(20))
+@pytest.mark.parametrize("case", range(5))
 def test_log_det_gradient_is_autograds_on_the_full_jacobian(case: int) -> None:
     random = np.random.default_rng(case)
     dimension, power = int(random.integers(2, 6)), int(random.integers(1, 4))
@@ -54,20 +50,3 @@ def test_step_is_the_map_and_its_jacobian(power: int) -> None:
     expected = torch.stack([torch.func.jacrev(lambda x: made(x[None])[0])(row) for row in rows])
     torch.testing.assert_close(whole, expected)
     np.testing.assert_allclose(made.embed(rows.numpy()), image.detach().numpy())
-
-
-def test_rows_do_not_depend_on_their_batch() -> None:
-    made = network(1, 4, (8,), 2)
-    rows = torch.rand(1500, 4, dtype=torch.float64)
-    whole = log_det_gradients(made, rows.numpy())
-    np.testing.assert_allclose(
-        whole[700:705], log_det_gradient(made, rows[700:705]).numpy(), rtol=1e-12
-    )
-
-
-def test_a_singular_jacobian_is_not_finite_for_its_own_row_alone() -> None:
-    made = PowerNetwork(2, (2,), 1).double()
-    with torch.no_grad():
-        made.directions.zero_()
-        made.matrix.zero_()
-    assert not torch.isfinite(log_det_gradient(made, torch.rand(3, 2, dtype=torch.float64))).any()
