@@ -2,8 +2,7 @@
 estimators that share an engine one, since the checks look at what the engine does with its input.
 
 Where ``predict`` is a release it draws fresh noise and is counted. So checks that ask one row twice
-fail unless chance makes both answers alike, and a copy of a system whose answers are counted has
-none to give.
+fail unless chance makes both answers alike.
 """
 
 from __future__ import annotations
