@@ -11,8 +11,6 @@ from types import SimpleNamespace
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 from reticent.core import Neighborhood, Norm
@@ -135,26 +133,6 @@ def test_loss_at_any_distance_is_within_the_offset_of_proportional(
         reached = max(reached, loss[-1])
     assert reached <= mechanism.metric_offset
     assert reached > 0.5 * mechanism.metric_offset  # and the offset is not idle
-
-
-@given(
-    st.lists(st.floats(-50, 50), min_size=3, max_size=3),
-    st.lists(st.floats(-1, 1), min_size=3, max_size=3),
-    st.sampled_from(KINDS),
-    st.floats(0.05, 20),
-)
-def test_neighbours_on_the_grid_stay_within_the_integer_sensitivity(
-    value, direction, kind, epsilon
-) -> None:
-    mechanism = mechanism_of(kind, epsilon=epsilon)
-    move = np.array(direction)
-    size = float(mechanism.norm.of(move))
-    first = np.array(value)
-    second = first + move / max(size, 1.0)
-    distance = mechanism.norm.of(mechanism.grid.round(first) - mechanism.grid.round(second))
-    if kind == "l2":
-        distance = np.ceil(distance)
-    assert distance <= mechanism.steps_sensitivity * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(
