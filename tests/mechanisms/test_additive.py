@@ -41,8 +41,10 @@ KINDS = ["laplace", "linf", "l2", "gaussian"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("epsilon", [1e-5, 0.3, 1.0, 17.0, 400.0])
-@pytest.mark.parametrize("sensitivity", [1e-200, 3e-4, 1.0, 7e5])
+@pytest.mark.parametrize(
+    ("epsilon", "sensitivity"),
+    [(1e-5, 1.0), (0.3, 1e-200), (1.0, 7e5), (17.0, 3e-4), (400.0, 1.0), (0.3, 3e-4)],
+)
 def test_sensitivity_in_steps_covers_rounding(
     kind: str, epsilon: float, sensitivity: float
 ) -> None:
