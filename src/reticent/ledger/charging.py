@@ -90,7 +90,7 @@ def covering(
     for scope in scopes:
         if not isinstance(scope, Scope):
             raise InvalidInput(f"scope: expected a Scope, got {type(scope).__name__}")
-        if not all(getattr(scope, part) for part in policy.required):
+        if not all(map(scope.parts.get, policy.required)):
             raise _unnamed(policy, scope)
     names = [key_of(scope) for scope in scopes]
     patterns = [_patterns(name) for name in names]
@@ -617,8 +617,7 @@ class Work(Protocol[Outcome]):
         """Charge, or return why not. It raises errors of reticent only before it writes."""
 
 
-@dataclass(frozen=True)
-class Posting(Generic[Done, T]):
+class Posting(NamedTuple, Generic[Done, T]):
     """One thing to be posted to a ledger.
 
     Attributes:
