@@ -613,9 +613,7 @@ class Ledger:
                         raise self._older(tip, standing)
         return result
 
-    def _transaction(
-        self, work: Callable[[Page], T], check: bool, keep: bool
-    ) -> tuple[T, Tip]:
+    def _transaction(self, work: Callable[[Page], T], check: bool, keep: bool) -> tuple[T, Tip]:
         with self.store.write() as connection:
             name, standing = self._name, None
             if name:
