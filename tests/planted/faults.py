@@ -233,6 +233,12 @@ FAULTS: tuple[Fault, ...] = (
         "return max(1.0, inner)",
     ),
     Fault(
+        "the last layer's ranges are narrowed on their centre's side",
+        "lipschitz/relaxation.py",
+        "<= error) & (ends >= 0)",
+        ">= -error) & (ends >= 0)",
+    ),
+    Fault(
         "from l-infinity to l2 a matrix counts with its largest singular value alone",
         "lipschitz/norm_products.py",
         "else math.sqrt(inputs)",

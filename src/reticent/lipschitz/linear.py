@@ -156,23 +156,20 @@ class LinearBound(LipschitzBound):
     def _rows_at_once(self) -> int:
         return _ROWS
 
-    def _ranges(self, region: Region) -> list[Interval]:
-        """Return the ranges of the pre-activations of every hidden layer over each ball."""
+    def _regions(self, region: Region) -> tuple[Inputs, Interval, Interval]:
+        """Return the regions, and the first layer's ranges over them and over the balls cut to the
+        domain.
+        """
         first = first_layer_values(self._stages[0], region, self._norms)
         if self._balls is None:
-            return self._forward(
-                Inputs.boxes(region.box), self._forward.intervals[0](region.box), first
-            )
-        inputs, over = self._balls(region, self._step)
-        return self._forward(inputs, over, first)
+            return Inputs.boxes(region.box), self._forward.intervals[0](region.box), first
+        return *self._balls(region, self._step), first
 
     @override
     def _bound_region(self, region: Region) -> Array:
         if self._joint is None:
             return np.full(len(region), self.ceiling)
-        values = self._ranges(region)
-        on = [part.lower >= 0 for part in values]
-        unstable = [(part.lower < 0) & (part.upper >= 0) for part in values]
+        on, unstable = self._forward(*self._regions(region))
         joint, how = self._joint(on, unstable), self.functionals.combine
         if self._entries is not None:
             joint = self._entries(on, unstable, joint, alone=how == "max")
