@@ -149,12 +149,20 @@ class EntryChords:
             kept = on[layer - 1][:, None]
             low = np.where(loose, np.minimum(low, 0), low * kept)
             high = np.where(loose, np.maximum(high, 0), high * kept)
-        rows, reach = self.matrices[0][None], 0.0
-        for layer, spread in enumerate(spreads):
-            reach = reach + spread @ np.abs(rows)
-            if layer + 1 < len(spreads):
-                rows = self.matrices[layer + 1] @ (slopes[layer].transpose(0, 2, 1) * rows)
-        center = middle @ rows
+        # From one layer to the next only neurons that are not off matter, from the last one only
+        # unstable ones.
+        pass_on = [(part | loose).any(axis=0) for part, loose in zip(on, free, strict=True)]
+        some = [np.flatnonzero(part) for part in (*pass_on[:-1], free[-1].any(axis=0))]
+        rows, center = self.matrices[0][some[0]][None], middle
+        reach = spreads[0][..., some[0]] @ np.abs(rows)
+        for layer in range(1, len(spreads)):
+            here, before = some[layer], some[layer - 1]
+            part = self.matrices[layer][np.ix_(here, before)]
+            rows = (part * slopes[layer - 1][..., before]) @ rows
+            reach = reach + spreads[layer][..., here] @ np.abs(rows)
+        for layer in range(len(spreads) - 1, 0, -1):
+            center = (center @ self.matrices[layer]) * slopes[layer - 1]
+        center = center @ self.matrices[0]
         pairs = len(on[0]) * len(gradient)
         slope, constant = chords(
             *(end.reshape(pairs, -1) for end in (center - reach, center + reach))
@@ -250,39 +258,50 @@ def largest(
             with the same rows and states. Given where the opposites are asked for, which cost no
             more products of matrices.
     """
-    both = kept is not None
+    signs = (1,) if kept is None else (1, -1)
     # A float among fractions would turn all that follows into floating point.
     cast: Any = fractions if rows.dtype == object else np.asarray
+    # Behind the last hidden layer gradients are known.
+    last = np.flatnonzero(free[-1].any(axis=0))
+    known = cast(on[-1] + 0.5 * free[-1]) * gradient
+    half = (cast(0.5 * free[-1]) * np.abs(gradient))[:, last, None]
     if not ranges:
-        slope, half = cast(on[-1] + 0.5 * free[-1]), cast(0.5 * free[-1])
-        steady = (rows @ (slope * gradient)[:, :, None])[..., 0]
-        spread = (np.abs(rows) @ (half * np.abs(gradient))[:, :, None])[..., 0]
-        return np.asarray(
-            np.concatenate([spread + steady, spread - steady], axis=1) if both else spread + steady
-        )
+        steady = (rows @ known[:, :, None])[..., 0]
+        spread = (np.abs(rows[..., last]) @ half)[..., 0]
+        return np.concatenate([spread + sign * steady for sign in signs], axis=1)
     layer = len(matrices) - 1 - len(ranges)
     low, high = np.minimum(ranges[0][0], 0), np.maximum(ranges[0][1], 0)
     behind = matrices[layer + 1].T
+    into = behind[:, last] if len(ranges) == 1 else behind
+    middle = cast(on[layer] + 0.5 * free[layer])
     if kept and layer in kept:
         some, size, forth = kept[layer]
     else:
         some = np.flatnonzero(free[layer].any(axis=0))  # few, where regions are small
-        middle = cast(on[layer] + 0.5 * free[layer])
-        size, forth = np.abs(rows[..., some]), (rows * middle[:, None]) @ behind
+        pass_on = np.flatnonzero((on[layer] | free[layer]).any(axis=0))
+        size = np.abs(rows[..., some])
+        forth = (rows[..., pass_on] * middle[:, None, pass_on]) @ into[pass_on]
         if kept is not None:
             kept[layer] = some, size, forth
     share = quotient(high, high - low)
     # An upper line has the slope `share`, a lower one 1 - share.
     constant = (size @ (-share * low * free[layer])[:, some, None])[..., 0]
     tilt = share * free[layer] - cast(0.5 * free[layer])
-    aside = (size * tilt[:, None, some]) @ behind[some]
-    return np.concatenate(
-        [
+    aside = (size * tilt[:, None, some]) @ into[some]
+    if len(ranges) > 1:
+        parts = [
             constant + largest(aside + sign * forth, gradient, matrices, ranges[1:], on, free)
-            for sign in ((1, -1) if both else (1,))
-        ],
-        axis=1,
-    )
+            for sign in signs
+        ]
+    else:
+        back = known @ behind.T
+        constant = constant + (size @ (tilt * back)[:, some, None])[..., 0]
+        steady = (rows @ (middle * back)[:, :, None])[..., 0]
+        parts = [
+            constant + sign * steady + (np.abs(aside + sign * forth) @ half)[..., 0]
+            for sign in signs
+        ]
+    return np.concatenate(parts, axis=1)
 
 
 def chords(low: Array, high: Array) -> tuple[Array, Array]:
