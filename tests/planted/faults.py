@@ -233,6 +233,12 @@ FAULTS: tuple[Fault, ...] = (
         "return max(1.0, inner)",
     ),
     Fault(
+        "what is meant to lie below a sum of chords lies above some",
+        "lipschitz/entries.py",
+        "(sums - 2.0**-20 * self.scales[-1])",
+        "(sums + 2.0**-5 * self.scales[-1])",
+    ),
+    Fault(
         "the last layer's ranges are narrowed on their centre's side",
         "lipschitz/relaxation.py",
         "<= error) & (ends >= 0)",

@@ -80,42 +80,48 @@ class EntryChords:
         total = (len(matrices) + 5.0) * float(most.sum(axis=1).max(initial=0.0)) + _TINY
         return cls(scaled[:-1], rows, scaled[-1], (*reversed(scales), total), unit)
 
-    def __call__(
-        self, on: list[Mask], unstable: list[Mask], bounds: Array, *, alone: bool
-    ) -> Array:
-        """Return ``bounds``, or the sums of chords where they are smaller, shape (n, k).
+    def __call__(self, on: list[Mask], unstable: list[Mask]) -> Array:
+        """Return the sum of chords of each region and functional, shape (n, k).
 
         Args:
             on, unstable: the state of every neuron of each hidden layer, shape (n, width) each.
-            bounds: another bound for each functional, shape (n, k).
-            alone: True if the largest of a region's bounds alone counts. Functionals that cannot
-                change it are left as they are.
         """
-        found = bounds / self.unit
+        shape = len(on[0]), len(self.rows)
+        regions, rows = np.indices(shape).reshape(2, -1)
+        return self._summed(regions, rows, on, unstable).reshape(shape)
 
-        def summed(points: Places, rows: Places) -> None:
-            common: Common = {}
-            before = points[:0]
-            for start in range(0, len(points), self._pairs):
-                some, k = (part[start : start + self._pairs] for part in (points, rows))
-                if not np.array_equal(some, before):
-                    common, before = {}, some
-                state = [part[some] for part in on], [part[some] for part in unstable]
-                found[some, k] = np.minimum(found[some, k], self._sums(k, *state, common))
+    def capped(self, on: list[Mask], unstable: list[Mask], cap: Array) -> Array:
+        """Return the largest sum of each region, or its ``cap`` where that is smaller, shape (n,).
 
-        if not alone:
-            summed(*np.indices(found.shape).reshape(2, -1))
-            return np.asarray(found * self.unit)
-        most = np.minimum(found, self._screen(on, unstable))
-        regions, first = np.arange(len(found)), most.argmax(axis=1)
-        summed(regions, first)
-        best = found[regions, first]
-        most[regions, first] = -np.inf
-        left = most > best[:, None]
-        summed(*np.nonzero(left))
-        best = np.maximum(best, found.max(axis=1, where=left, initial=-np.inf))
-        # The others are below it once summed.
-        return np.asarray(np.minimum(found, best[:, None]) * self.unit)
+        Sums that cannot change the answer are not computed.
+        """
+        found = cap.copy()
+        regions = np.flatnonzero(self.floor(on, unstable).max(axis=1) < cap)
+        if not len(regions):
+            return found
+        on, unstable = [part[regions] for part in on], [part[regions] for part in unstable]
+        most, every = self._screen(on, unstable), np.arange(len(regions))
+        first = most.argmax(axis=1)
+        best = self._summed(every, first, on, unstable)
+        most[every, first] = -np.inf
+        left, rows = np.nonzero(most > np.where(best < cap[regions], best, np.inf)[:, None])
+        np.maximum.at(best, left, self._summed(left, rows, on, unstable))
+        found[regions] = np.minimum(best, cap[regions])
+        return found
+
+    def _summed(self, regions: Places, rows: Places, on: list[Mask], unstable: list[Mask]) -> Array:
+        """Return the sums of pairs of a region and a functional, in order of regions."""
+        found = np.empty(len(regions))
+        common: Common = {}
+        before = regions[:0]
+        for start in range(0, len(regions), self._pairs):
+            part = slice(start, start + self._pairs)
+            some = regions[part]
+            if not np.array_equal(some, before):
+                common, before = {}, some
+            state = [each[some] for each in on], [each[some] for each in unstable]
+            found[part] = self._sums(rows[part], *state, common)
+        return found * self.unit
 
     @property
     def _pairs(self) -> int:
@@ -175,7 +181,29 @@ class EntryChords:
             [np.repeat(part, len(gradient), axis=0) for part in on],
             [np.repeat(part, len(gradient), axis=0) for part in free],
         )
-        return (sums[:, 0] + constant).reshape(len(on[0]), -1) + 2.0**-20 * self.scales[-1]
+        sums = (sums[:, 0] + constant).reshape(len(on[0]), -1)
+        return np.asarray((sums + 2.0**-20 * self.scales[-1]) * self.unit)
+
+    def floor(self, on: list[Mask], free: list[Mask]) -> Array:
+        """Return a number below each sum, shape (n, k), for a fraction of its time.
+
+        Gradients behind inner layers stay at their middle values. The products of slopes and
+        gradients in front of them take all that the chords allow there.
+        """
+        gradient = self.rows @ self.last
+        middle = gradient * (on[-1] + 0.5 * free[-1])[:, None]
+        spread = np.abs(gradient) * (0.5 * free[-1])[:, None]
+        for layer in range(len(self.matrices) - 1, 0, -1):
+            center, reach = _through(middle, spread, self.matrices[layer])
+            low, high = np.minimum(center - reach, 0), np.maximum(center + reach, 0)
+            loose = free[layer - 1][:, None]
+            middle = center * (on[layer - 1][:, None] + 0.5 * loose)
+            spread = (quotient(high, high - low) * (center - low) - 0.5 * center) * loose
+        center, reach = _through(middle, spread, self.matrices[0])
+        slope, constant = chords(center - reach, center + reach)
+        through = slope @ self.matrices[0].T
+        sums = (through * middle + np.abs(through) * spread).sum(axis=-1) + constant
+        return np.asarray((sums - 2.0**-20 * self.scales[-1]) * self.unit)
 
     def _sums(self, k: Places, on: list[Mask], free: list[Mask], common: Common) -> Array:
         """Return the sum for each pair of a functional and a region, rounded up, shape (n,).
@@ -302,6 +330,13 @@ def largest(
             for sign in signs
         ]
     return np.concatenate(parts, axis=1)
+
+
+def _through(middle: Array, spread: Array, matrix: Array) -> tuple[Array, Array]:
+    """Return middles and half widths of the ranges of ``matrix`` times vectors in these boxes."""
+    shape, width = (*middle.shape[:-1], matrix.shape[1]), matrix.shape[0]
+    flat = (middle.reshape(-1, width) @ matrix, spread.reshape(-1, width) @ np.abs(matrix))
+    return flat[0].reshape(shape), flat[1].reshape(shape)
 
 
 def chords(low: Array, high: Array) -> tuple[Array, Array]:
