@@ -189,6 +189,12 @@ DOORS: tuple[Fault, ...] = (
         "_need(ends[-1] <= len(body))",
     ),
     Fault(
+        "subjects of an Arrow stream stay in memory with its columns",
+        "service/arrow.py",
+        " and not schema.vector(2, 4)[1]",
+        "",
+    ),
+    Fault(
         "compressed numbers of an Arrow stream are read as they stand",
         "service/arrow.py",
         " and batch.table(3) is None)",

@@ -288,6 +288,12 @@ FAULTS: tuple[Fault, ...] = (
         ("release",),
     ),
     Fault(
+        "points lie beside the records of a fit",
+        "systems/votes/descent.py",
+        "_once = True",
+        "_once = False",
+    ),
+    Fault(
         "cells of a CSV file that are no numbers are read quickly",
         "tables/files.py",
         "not cells.null_count and np.isfinite(cells.to_numpy()).all()",
