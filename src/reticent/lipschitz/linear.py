@@ -1,9 +1,9 @@
 """Isotone linear-relaxation bounds for ReLU networks with any number of inputs.
 
 The ranges of pre-activations come from substituting lines with public lower slopes
-(``relaxation``), over boxes or over l1 and l2 balls. Derivatives come from substituting lines with
-the public slope 1/2, for all directions of the unit ball at once (``joint``), and over l-infinity
-balls by chords over single entries (``entries``). The interval bound with the same states of
+(``relaxation``), over boxes or over l1 and l2 balls. Over l-infinity balls derivatives come from
+chords over single entries (``entries``). Elsewhere they come from lines with the public slope 1/2,
+for all directions of the unit ball at once (``joint``). The interval bound with the same states of
 neurons is taken where it is smaller. Proofs: docs/certificates.md.
 """
 
@@ -76,17 +76,18 @@ class LinearBound(LipschitzBound):
         [1.0, 1.0]
 
     Utility:
-        Over l-infinity balls, .81 to 1.04 times linear relaxation of each entry with slopes chosen
-        for each region, on networks of 64 and 784 inputs trained on digits. Over l2 balls 1.0 to
-        1.3 times. The interval bound is 1 to 10 times above it (benchmarks/jacobians.py).
+        Over l-infinity balls, .83 to 1.0 times linear relaxation of each entry with slopes chosen
+        for each region, on networks of 64 and 784 inputs trained on digits, and .09 to 1.04 times
+        the values of auto_LiRPA. Over l2 balls 1.0 to 1.3 times. The interval bound is 1 to 3 times
+        above it (benchmarks/jacobians.py).
 
     Runtime:
-        Three substitutions backward for pre-activations and one for derivatives, O(m^2 n) for n
-        inputs and widths m. Over l-infinity balls one more for each functional that may be the
-        largest. A point takes 0.2 to 0.4 ms for 64-64-64-10 and 5 to 17 ms for 784-128-128-10 on
-        one core (benchmarks/jacobians.py). Where long doubles are float64 (Windows, macOS on ARM),
-        the few values that float64 leaves open go to fractions, 0.7 s each on the latter, with the
-        same result.
+        Up to three substitutions backward for pre-activations and one for derivatives, O(m^2 n) for
+        n inputs and widths m of neurons that are not off. Over l-infinity balls one more for each
+        functional that may be the largest. A point takes 0.1 to 0.4 ms for 64-64-64-10 and 1 to 5
+        ms for 784-128-128-10 on one core (benchmarks/jacobians.py). Where long doubles are float64
+        (Windows, macOS on ARM), the few values that float64 leaves open go to fractions, 0.7 s each
+        on the latter, with the same result.
 
     References:
         - Zhang et al. (2018), "Efficient neural network robustness certification with general
