@@ -233,6 +233,12 @@ FAULTS: tuple[Fault, ...] = (
         "return max(1.0, inner)",
     ),
     Fault(
+        "a product of tiny norms is lost before a steep layer",
+        "lipschitz/operator_norms.py",
+        "product = max(product * factor, _LEAST_PRODUCT)",
+        "product *= factor",
+    ),
+    Fault(
         "stability levels are asked one radius too near",
         "lipschitz/bounds.py",
         "radii = ask[open_points].astype(np.float64) * float(radius_steps)",

@@ -32,6 +32,7 @@ MOST_PATTERNS = 12
 _MOST_ENTRIES = 2**23
 _SMALLEST, _LARGEST = 2.0**-400, 2.0**400
 _STEP_BITS = 40
+_LEAST_PRODUCT = 2.0**-1000
 
 
 class OperatorNormBound(LipschitzBound):
@@ -148,16 +149,17 @@ def norm_product(network: Network, input_norm: Norm, output: Output, *, between:
     product, terms = 1.0, 2
     for index, layer in enumerate(network.layers):
         if isinstance(layer, Linear):
-            product *= matrix_bound(
+            factor = matrix_bound(
                 _dense(layer),
                 input_norm if index == first else between,
                 output if index == last else between,
             )
         else:
-            product *= _slope(layer)
+            factor = _slope(layer)
+        # A product that leaves float64 at the small end is not 0, for a later layer may be steep.
+        product = max(product * factor, _LEAST_PRODUCT)
         terms += 2
-    # A product that leaves float64 at the small end is not 0.
-    return max(product * (1.0 + sum_error(terms)), 2.0**-1000)
+    return product * (1.0 + sum_error(terms))
 
 
 def matrix_bound(matrix: Array, input_norm: Norm, output: Output) -> float:
