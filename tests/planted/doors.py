@@ -113,8 +113,8 @@ DOORS: tuple[Fault, ...] = (
     Fault(
         "a row is remembered for whichever ledger has the same one",
         "ledger/charging.py",
-        "return page.tip.ledger, digest",
-        'return "", digest',
+        "memory = _remembered(page.tip.ledger)\n    if",
+        'memory = _remembered("")\n    if',
     ),
     Fault(
         "of an anchor's two sectors the older one counts",
@@ -143,8 +143,8 @@ DOORS: tuple[Fault, ...] = (
     Fault(
         "a receipt is confirmed by an entry of fewer answers",
         "ledger/verification.py",
-        "return claim.first < claim.last or answers == entry.answers",
-        "return True",
+        "return answers == (1 if claim.together else claim.answers)",
+        "return claim.first < claim.last or answers == (1 if claim.together else claim.answers)",
     ),
     Fault(
         "an idempotency key gives the answer to another request",
