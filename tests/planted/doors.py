@@ -386,8 +386,8 @@ DOORS: tuple[Fault, ...] = (
     Fault(
         "a curve's name is written into a page as it is",
         "pages/line_chart.py",
-        '{y + 4:.1f}">{escape(name)}</text>',
-        '{y + 4:.1f}">{name}</text>',
+        '{y + 4:.1f}">{escape(told)}</text>',
+        '{y + 4:.1f}">{told}</text>',
         ("service/dashboard",),
     ),
 )

@@ -257,6 +257,12 @@ FAULTS: tuple[Fault, ...] = (
         "return max(1.0, inner)",
     ),
     Fault(
+        "a product of tiny norms is lost before a steep layer",
+        "lipschitz/norm_products.py",
+        "product = max(product * factor, _LEAST)",
+        "product *= factor",
+    ),
+    Fault(
         "what is meant to lie below a sum of chords lies above some",
         "lipschitz/entries.py",
         "(sums - 2.0**-20 * self.scales[-1])",

@@ -130,8 +130,9 @@ class LinearModel(ReleasedModel):
                 residuals = self._all_residuals(voting, directions, weights)
                 for total, own in zip(totals, residuals, strict=True):
                     total += outer_sum(voting, directions, own, lengths=(LENGTH, RESIDUAL))
-                for total, counted in zip(counts, self._counts(voting), strict=False):
-                    total += counted
+                if counts:
+                    for total, counted in zip(counts, self._counts(voting), strict=True):
+                        total += counted
             noisy = session.release([*totals, *counts])
             if counter is not None:
                 counter.add(noisy[len(parts) :])
