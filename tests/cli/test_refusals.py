@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import resource
-import shutil
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +16,6 @@ from reticent.cli.main import run
 from reticent.core import Guarantee, Scope
 from reticent.core.errors import (
     BudgetExceeded,
-    CorruptBundle,
     InvalidInput,
     InvalidParameter,
     LedgerUnavailable,
@@ -28,9 +23,9 @@ from reticent.core.errors import (
     WriteFailed,
 )
 from reticent.ledger import Ledger
-from reticent.release.bundle import Bundle
 from reticent.systems import PosthocEncoder
 from reticent.systems.posthoc.query import PrivateQuery
+from tests.machine import no_file_beyond
 
 X = load_iris().data
 
@@ -44,7 +39,7 @@ class Bench:
 
 
 @pytest.fixture
-def bench(encoder_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+def bench(vectors_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """The bench; answering is a failure, since every case here must stop before it."""
 
     def answer(*_: object, **__: object) -> None:
@@ -52,7 +47,7 @@ def bench(encoder_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(PrivateQuery, "answer", answer)
     monkeypatch.delenv("RETICENT_DATA", raising=False)
-    return Bench(encoder_bundle, tmp_path)
+    return Bench(vectors_bundle, tmp_path)
 
 
 def saved(bench: Bench, name: str, array: Any) -> Path:
@@ -73,49 +68,12 @@ def _text(bench: Bench, name: str, content: bytes) -> Path:
     return bench.folder / name
 
 
-def _damaged(bench: Bench, name: str, change: Callable[[bytes], bytes]) -> Path:
-    copy = bench.folder / "bundle"
-    shutil.copytree(bench.bundle, copy)
-    (copy / name).write_bytes(change((copy / name).read_bytes()))
-    return copy
-
-
-def _resettled(
-    bench: Bench, change: Callable[[dict[str, Any]], object], *, system: str = ""
-) -> Path:
-    """A copy with other settings, or of another system, and a manifest that covers them:
-    somebody took care.
-    """
-    stored = Bundle.read(bench.bundle)
-    settings = json.loads(json.dumps(stored.settings))
-    change(settings)
-    made = Bundle(system or stored.system, settings, stored.arrays, stored.card, stored.serial)
-    return made.write(bench.folder / "bundle")
-
-
-def _flip(content: bytes) -> bytes:
-    middle = len(content) // 2
-    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
-
-
 def _release(bundle: object, inputs: object, output: object, *words: object) -> list[object]:
     return ["release", bundle, "--input", inputs, "--output", output, *words]
 
 
 def _with_input(inputs: Callable[[Bench], Path]) -> Callable[[Bench], list[object]]:
     return lambda bench: _release(bench.bundle, inputs(bench), out(bench))
-
-
-def _of_bundle(bundle: Callable[[Bench], Path]) -> Callable[[Bench], list[object]]:
-    return lambda bench: _release(bundle(bench), good(bench), out(bench))
-
-
-def _changed(name: str, change: Callable[[bytes], bytes]) -> Callable[[Bench], list[object]]:
-    return _of_bundle(lambda bench: _damaged(bench, name, change))
-
-
-def _settled(change: Callable[[dict[str, Any]], object]) -> Callable[[Bench], list[object]]:
-    return _of_bundle(lambda bench: _resettled(bench, change))
 
 
 def _array(rows: Any) -> Callable[[Bench], list[object]]:
@@ -158,7 +116,7 @@ CLI: list[tuple[str, Callable[[Bench], list[object]], type[ReticentError] | int,
         InvalidInput,
         "results.json",
     ),
-    ("no bundle", _of_bundle(lambda bench: bench.folder / "none"), InvalidInput, "none"),
+    ("no bundle", lambda b: _release(b.folder / "none", good(b), out(b)), InvalidInput, "none"),
     ("no input", _with_input(lambda bench: bench.folder / "no.npy"), InvalidInput, "no.npy"),
     ("input that is a folder", _with_input(lambda bench: bench.folder), InvalidInput, "input="),
     ("other format", _with_input(lambda b: _text(b, SHORT, b"1,2")), InvalidInput, SHORT),
@@ -173,20 +131,6 @@ CLI: list[tuple[str, Callable[[Bench], list[object]], type[ReticentError] | int,
     ("input of another shape", _array(np.ones((2, 9))), InvalidInput, "9 features"),
     ("input of no shape", _array(np.float64(1)), InvalidInput, "shape"),
     ("input without rows", _array(X[:0]), InvalidInput, "1"),
-    ("one bit", _changed("weights.safetensors", _flip), CorruptBundle, "checksum"),
-    ("card changed", _changed("card.md", lambda c: c + b"!"), CorruptBundle, "card.md"),
-    (
-        "another system",
-        _of_bundle(lambda b: _resettled(b, lambda _: None, system="Oracle")),
-        InvalidInput,
-        "Oracle",
-    ),
-    (
-        "a cheaper claim than the plan",
-        _settled(lambda h: h["requirement"].update(epsilon=0.1)),
-        CorruptBundle,
-        "settings",
-    ),
     ("output in the place of a file", _taken, WriteFailed, "out.npz"),
     (
         "output that is a folder",
@@ -236,25 +180,13 @@ def test_the_command_line_refuses(
     ] == [name for name in before if not name.startswith("book.sqlite")]
 
 
-@pytest.fixture
-def full_disk() -> Any:
-    """No file may grow beyond 8 KiB, which is how a full disk looks to a writer."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    signal.signal(signal.SIGXFSZ, handler)
-
-
-@pytest.mark.usefixtures("full_disk")
 def test_a_full_disk_is_found_out_before_anything_is_answered(
     bench: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:
     inputs = good(bench)
-    status = run(
-        ["release", str(bench.bundle), "--input", str(inputs), "--output", str(out(bench))]
-    )
+    line = ["release", str(bench.bundle), "--input", str(inputs), "--output", str(out(bench))]
+    with no_file_beyond(8192):
+        status = run(line)
     assert status == WriteFailed.code
     assert "nothing was left behind" in capsys.readouterr().err
     assert os.listdir(bench.folder) == ["x.npy"]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
 from reticent.accounting import PrivacyEvent
-from reticent.cli.main import run
 from reticent.core import AddRemove, Guarantee, Policy, Scope
 from reticent.core.errors import (
     BudgetExceeded,
@@ -19,13 +16,10 @@ from reticent.core.errors import (
     UnknownName,
 )
 from reticent.ledger import Budget, Ledger
+from tests.events import make_event
 
-EventMaker = Callable[..., PrivacyEvent]
 
-
-def test_a_request_that_leaves_its_subject_out_is_refused(
-    ledger_url: str, make_event: EventMaker
-) -> None:
+def test_a_request_that_leaves_its_subject_out_is_refused(ledger_url: str) -> None:
     """A budget for the client is there too, which would pay for it and leave the person's budget
     untouched.
     """
@@ -139,31 +133,8 @@ def test_what_cannot_be_taken_writes_nothing(granted: Ledger, scope: Scope) -> N
     assert granted.report().entries == 2
 
 
-def test_nothing_granted_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("RETICENT_ANCHOR", str(tmp_path / "anchors"))
-    (tmp_path / "anchors").mkdir()
-    book = str(tmp_path / "ledger.db")
-    with_book = ["--ledger", book]
-    assert run(["ledger", "init", *with_book]) == 0
-    ledger = Ledger.open(book)
-    ledger.grant(Scope(subject="ward"), Guarantee(2.0, 0.0, NEAR))
-    ledger.close()
-    assert run(["ledger", "lower", *with_book, "--subject", "ward"]) == 0
-    assert run(["ledger", "report", *with_book]) == 0
-    capsys.readouterr()
-    assert run(["ledger", "report", *with_book, "--json"]) == 0
-    (budget,) = json.loads(capsys.readouterr().out)["budgets"]
-    assert (budget["granted_epsilon"], budget["left_epsilon"]) == (0, 0)
-    assert run(["ledger", "verify", *with_book]) == 0
-
-
-EventMaker = Callable[..., PrivacyEvent]
-
-
 @pytest.fixture
-def filled(ledger: Ledger, make_event: EventMaker) -> Ledger:
+def filled(ledger: Ledger) -> Ledger:
     """Two budgets, three accounts; one hour between reservations."""
     hours: Iterator[int] = iter(range(100))
     timed = Ledger(ledger.store, clock=lambda: 1_700_000_000_000_000 + 3_600_000_000 * next(hours))

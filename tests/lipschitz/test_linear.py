@@ -4,15 +4,14 @@ regions in every norm.
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
-from nested_regions import HALF, chain, directions, nested, violations
 
 from reticent.core import Box, Norm
 from reticent.lipschitz import IntervalBound, LinearBound, relaxation
 from reticent.networks import affine_chain
+from tests.lipschitz.conftest import jacobians
+from tests.lipschitz.nested_regions import HALF, chain, directions, nested, violations
 
 NORMS = [Norm.LINF, Norm.L2, Norm.L1]
 
@@ -20,20 +19,6 @@ NORMS = [Norm.LINF, Norm.L2, Norm.L1]
 def linear(network, norm=Norm.LINF, output=Norm.L1, half=HALF):
     domain = Box.cube(network.input_dimension, half)
     return LinearBound(network, domain=domain, input_norm=norm, output=output)
-
-
-def jacobians(network, points):
-    """Products of the matrices at points, shape (n, outputs, inputs)."""
-    layers = network.linear_layers()
-    found, values = (
-        np.broadcast_to(layers[0].dense(), (len(points), *layers[0].dense().shape)),
-        points,
-    )
-    for layer, after in pairwise(layers):
-        values = layer.forward(values)
-        found = after.dense() @ ((values > 0)[:, :, None] * found)
-        values = np.maximum(values, 0)
-    return found
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -65,7 +50,10 @@ def wider(bound, count, seed):
     outer, inner = nested(np.random.default_rng(seed), bound, count)
     return sum(
         int(((small.lower < large.lower) | (small.upper > large.upper)).sum())
-        for small, large in zip(bound._ranges(inner), bound._ranges(outer), strict=True)
+        for small, large in zip(
+            *(bound._forward.ranges(*bound._regions(part))[1] for part in (inner, outer)),
+            strict=True,
+        )
     )
 
 
@@ -127,15 +115,14 @@ def test_no_point_of_a_ball_leaves_the_range_over_which_lines_are_drawn(norm, in
     centers = np.round(rng.uniform(-HALF, HALF, size=(6, inputs)) / bound.input_step)
     radii = bound._balls.whole * np.array([0.0, 1e-6, 0.01, 0.5, 0.999, 2.0**20])
     drawn = []
-    real = relaxation.RelaxedForward._relaxed
+    real = relaxation.RelaxedForward._upper
 
-    def seen(self, region, lines, finest, slope):
+    def seen(self, region, lines, *rest):
         drawn.append((region, lines[0]))
-        return real(self, region, lines, finest, slope)
+        return real(self, region, lines, *rest)
 
-    monkeypatch.setattr(relaxation.RelaxedForward, "_relaxed", seen)
+    monkeypatch.setattr(relaxation.RelaxedForward, "_upper", seen)
     bound.bound_over(bound.region_on_grid(centers, np.floor(radii)))
-    assert len(drawn) == len(relaxation.LOWER_SLOPES)
     balls, over = drawn[0]
     assert balls.norm is norm
     assert balls.reach.max() == bound._balls.largest * bound.input_step

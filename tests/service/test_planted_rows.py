@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import time
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from reticent.core.errors import CorruptLedger, ReticentError
+from reticent.core.errors import CorruptLedger, LedgerUnavailable, ReticentError
 from reticent.core.releases import Release
 from reticent.ledger import Ledger
 from reticent.service import answering
@@ -22,6 +22,7 @@ from reticent.service.drawing import Charged
 from reticent.service.keys import PREFIX, ApiKey, digest_of
 from reticent.service.retention import prune
 from reticent.service.watch import Watch
+from tests.machine import wait_until
 from tests.service.conftest import RECORDS, Place
 from tests.service.servers import start_is_refused
 from tests.service.test_answering import COST, ask
@@ -134,6 +135,15 @@ def test_a_revocation_cannot_be_taken_back_with_an_old_copy(place: Place, tmp_pa
         Service(place.settings())
 
 
+def test_no_position_is_signed_of_a_ledger_that_went_back(service: Service) -> None:
+    file = service.ledger.anchor_file()
+    standing = file.read()
+    assert standing is not None
+    file.raise_to(replace(standing, seq=standing.seq + 1, digest="0" * 64))
+    with pytest.raises(LedgerUnavailable, match="is older than its anchor"):
+        service.anchored()
+
+
 def test_a_corrupt_ledger_is_not_served(place: Place, tmp_path: Path) -> None:
     service = Service(place.settings())
     ask(service, service.keys.find(place.secret))
@@ -150,9 +160,7 @@ def test_a_served_ledger_is_verified_every_hour(
     key = service.keys.find(place.secret)
     ask(service, key)
     change(service.ledger, "UPDATE service_answers SET body = 'x'")  # which no other request reads
-    deadline = time.monotonic() + 60.0
-    while not service.watch.found and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_until(lambda: service.watch.found)
     with pytest.raises(CorruptLedger):
         ask(service, key, "request-2")
     with pytest.raises(CorruptLedger):

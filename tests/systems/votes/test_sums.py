@@ -1,72 +1,16 @@
-"""What all sums cost together, and sums of persons. The contract suite has all neighbours of tiny
-data sets.
+"""Sums of persons, and records in blocks: each of them once, in their order, and persons whole. The
+contract suite has all neighbours of tiny data sets.
 """
 
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 
-from reticent.core import AddRemove
-from reticent.mechanisms import NoisySums, SumBlock
 from reticent.systems.votes import sums
-from reticent.systems.votes.gradient_regressor import NoisyGradientRegressor
-from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
-from reticent.systems.votes.voters import Voters
-from tests.systems.votes.tiny import (
-    COMMON,
-    OTHERS,
-    PUBLIC_X,
-    PUBLIC_Y,
-    RECORDS,
-    TWO_LABELS,
-    TWO_TARGETS,
-    caught,
-)
-
-Make = Callable[..., Any]
-
-MODELS: dict[str, Make] = {
-    "gradient": lambda **more: NoisyGradientClassifier(steps=3, **COMMON, **more),
-    "gradient, stated records": lambda **more: NoisyGradientClassifier(
-        steps=2, records=3, **COMMON, **more
-    ),
-    "two labels, gradient": lambda **more: NoisyGradientClassifier(steps=2, **TWO_LABELS, **more),
-    "two targets, gradient": lambda **more: NoisyGradientRegressor(steps=2, **TWO_TARGETS, **more),
-}
-PUBLIC = {"public_X": PUBLIC_X, "public_y": PUBLIC_Y}
-
-
-@pytest.fixture(params=MODELS)
-def make(request: pytest.FixtureRequest) -> Make:
-    return MODELS[request.param]
-
-
-def test_all_columns_together_cost_one_total(make: Make) -> None:
-    """In noises, the squares of how far all blocks of all sums move add up to the total's."""
-    model = make()
-    here = caught(model, OTHERS, None, **PUBLIC)
-    costs = [
-        sum(
-            np.square(np.linalg.norm(mine - theirs) / sigma)
-            for first, second in zip(here.totals, there.totals, strict=True)
-            for mine, theirs, sigma in zip(first, second, here.sigmas, strict=True)
-        )
-        for there in (caught(make(), [*OTHERS, record], None, **PUBLIC) for record in RECORDS)
-    ]
-    alone = NoisySums(
-        blocks=(SumBlock(1, 2.0**20),),
-        sums=1,
-        epsilon=1.0,
-        delta=1e-5,
-        adjacency=AddRemove(1),
-    )
-    allowed = alone.multipliers[0] ** -2
-    assert 0.5 * allowed < max(costs) <= allowed * (1 + 1e-6)
+from reticent.systems.votes.voters import Voters, voters_of
 
 
 def test_one_person_with_many_records_takes_no_more_memory_than_many_persons() -> None:
@@ -97,3 +41,16 @@ def test_persons_split_over_blocks_are_cut_as_a_whole(monkeypatch: pytest.Monkey
         for a, b in zip(starts, ends, strict=True)
     )
     assert np.array_equal(whole, by_hand)
+
+
+@pytest.mark.parametrize("records", [0, 1, 4096, 4097, 10_000])
+def test_blocks_hold_every_record_once(records: int) -> None:
+    points, codes = np.random.default_rng(0).integers(0, 9, size=(records, 2)), np.arange(records)
+    blocks = list(Voters(points.astype(float), codes, None).blocks())
+    assert np.array_equal(np.concatenate([block.points for block in blocks]), points)
+    assert np.array_equal(np.concatenate([block.codes for block in blocks]), codes)
+
+
+def test_records_of_a_person_are_in_one_block() -> None:
+    voters = voters_of(np.zeros((10_000, 1)), np.zeros(10_000, int), np.arange(10_000) // 3)
+    assert [len(block) for block in voters.blocks()] == [10_000]
