@@ -6,7 +6,6 @@ import asyncio
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -139,7 +138,7 @@ def test_no_position_is_signed_of_a_ledger_that_went_back(service: Service) -> N
     file = service.ledger.anchor_file()
     standing = file.read()
     assert standing is not None
-    file.raise_to(replace(standing, seq=standing.seq + 1, digest="0" * 64))
+    file.raise_to(standing._replace(seq=standing.seq + 1, digest="0" * 64))
     with pytest.raises(LedgerUnavailable, match="is older than its anchor"):
         service.anchored()
 
