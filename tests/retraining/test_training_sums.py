@@ -145,38 +145,6 @@ def test_replacements_are_those_of_sorting_every_record(shift: int, blocks: int)
         assert found.tolist() == expected
 
 
-@pytest.mark.parametrize("counting", ["add-remove", "replace"])
-@pytest.mark.parametrize("shift", [0, 3])
-def test_neighbours_bounds_nest_whatever_the_rounding(counting: str, shift: int) -> None:
-    random = np.random.default_rng(2)
-    for _ in range(500):
-        gamma = int(random.integers(1, 100))
-        values = random.integers(-gamma, gamma + 1, int(random.integers(1, 12))).astype(float)
-        smaller = np.maximum(
-            values - random.integers(0, 5, len(values)), -gamma
-        )  # the neighbour's boxes are smaller
-        if counting == "replace":
-            smaller[random.integers(len(values))] = random.integers(-gamma, gamma + 1)
-        elif random.random() < 0.5:
-            smaller = np.append(smaller, random.integers(-gamma, gamma + 1))
-        else:
-            smaller = np.delete(smaller, random.integers(len(smaller)))
-        bounds = []
-        for data, first in ((values, 0), (smaller, 0)):
-            clip = Clip(gamma, gamma, shift)
-            distances = np.arange(first, first + 6)
-            rows = np.repeat(data[None], 6, axis=0)
-            factors = Factors(rows, rows, np.ones((1, len(data))), np.ones((1, len(data))))
-            sums = BlockSums(
-                np.full((6, 1), int(data.sum()), dtype=np.int64),
-                np.zeros((6, 1), np.int64),
-                np.full((6, 1), -float(gamma)),
-            )
-            ends = RecordEnds([factors], [sums], clip, upper=True)
-            bounds.append(mean_bound(ends, distances, counting=counting)[:, 0])
-        assert (bounds[1][:-1] <= bounds[0][1:]).all()
-
-
 def product_range(
     rows: tuple[float, float], columns: tuple[float, float], gamma: float
 ) -> tuple[float, float]:
