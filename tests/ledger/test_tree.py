@@ -13,9 +13,14 @@ from reticent.ledger.tree import EMPTY, Tree, root_of
 ITEMS = st.dictionaries(st.integers(0, 60), st.integers(0, 3), max_size=30)
 
 
+def name_of(key: int) -> bytes:
+    return sha256(b"%d" % key).digest()[:16]
+
+
 def items_of(numbers: dict[int, int]) -> dict[bytes, bytes]:
+    """Some digests look like another item's key."""
     return {
-        sha256(b"%d" % key).digest()[:16]: sha256(b"%d, %d" % (key, value)).digest()
+        name_of(key): sha256(b"%d, %d" % (key, value)).digest() if value else 2 * name_of(key + 1)
         for key, value in numbers.items()
     }
 

@@ -15,7 +15,6 @@ import sqlalchemy as sa
 from reticent.core.errors import CorruptLedger, LedgerUnavailable, ReticentError
 from reticent.core.releases import Release
 from reticent.ledger import Ledger
-from reticent.ledger.chain import Anchor
 from reticent.service import answering
 from reticent.service.core import Service
 from reticent.service.drawing import Charged
@@ -139,7 +138,7 @@ def test_no_position_is_signed_of_a_ledger_that_went_back(service: Service) -> N
     file = service.ledger.anchor_file()
     standing = file.read()
     assert standing is not None
-    file.raise_to(Anchor(standing.ledger, standing.seq + 1, "0" * 64, 0, 0))
+    file.raise_to(standing._replace(seq=standing.seq + 1, digest="0" * 64))
     with pytest.raises(LedgerUnavailable, match="is older than its anchor"):
         service.anchored()
 

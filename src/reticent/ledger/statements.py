@@ -56,12 +56,13 @@ class Session(Connection):
         super().__init__(engine)
         self.is_sqlite = engine.dialect.name == "sqlite"
         self.driver: Any = self.connection.driver_connection
+        self._cursor, self._before = self.connection.cursor(), self.connection.cursor()
         self._waiting: list[_Later] = []
 
     def answer(self, text: str, values: Values) -> list[Values]:
         """Return all rows that a statement gives, which sees all that was run before."""
         if self.is_sqlite:
-            return self.driver.execute(text, values).fetchall()  # type: ignore[no-any-return]
+            return self._cursor.execute(text, values).fetchall()  # type: ignore[no-any-return]
         return self._send(text, values).fetchall()  # type: ignore[no-any-return]
 
     def run(
@@ -82,10 +83,10 @@ class Session(Connection):
             self._waiting.append(_Later(text, each, otherwise))
             return
         if len(each) == 1:
-            cursor = self.driver.execute(text, each[0])
+            self._cursor.execute(text, each[0])
         else:
-            cursor = self.driver.executemany(text, each)
-        if otherwise is not None and cursor.rowcount != len(each):
+            self._cursor.executemany(text, each)
+        if otherwise is not None and self._cursor.rowcount != len(each):
             raise otherwise()
 
     def flush(self) -> None:
@@ -111,23 +112,22 @@ class Session(Connection):
     def _send(self, text: str = "", values: Values = ()) -> Any:
         """Return the driver's cursor of a statement, sent together with what waits before it."""
         waiting, self._waiting = self._waiting, []
-        cursor, before = self.driver.cursor(), self.driver.cursor()
         try:
             with self.driver.pipeline():
                 for one in waiting:
                     if len(one.each) > FEW:
-                        before.executemany(one.text, one.each)
+                        self._before.executemany(one.text, one.each)
                     else:
                         for values_of_one in one.each:
-                            before.execute(one.text, values_of_one)
+                            self._before.execute(one.text, values_of_one)
                 if text:
-                    cursor.execute(text, values)
+                    self._cursor.execute(text, values)
         except Exception as error:
             for one in waiting:
                 if one.otherwise and getattr(error, "sqlstate", None) == _NO_ROW:
                     raise one.otherwise() from error
             raise
-        return cursor
+        return self._cursor
 
 
 def flush_before(connection: Connection, *_: Any) -> None:

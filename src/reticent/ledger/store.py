@@ -257,18 +257,7 @@ class Store:
             LedgerUnavailable: the ledger could not be written, or the path of an SQLite ledger
                 leads elsewhere, before the block or after it.
         """
-        return self._connected(self._begin, self._finish)
-
-    def _begin(self, session: Session) -> None:
-        if self.is_sqlite:
-            _begin_writing(session.driver, self._patience)
-            self.check_file()
-        else:
-            session.run("BEGIN", [()])
-
-    def _finish(self, session: Session) -> None:
-        session.finish()
-        self.check_file()
+        return self._connected(to_write=True)
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -346,13 +335,8 @@ class Store:
         self._engine = None
 
     @contextmanager
-    def _connected(
-        self,
-        begin: Callable[[Session], None] | None = None,
-        finish: Callable[[Session], None] | None = None,
-    ) -> Iterator[Session]:
-        """Yield a connection of this process, outside any transaction or in the one that ``begin``
-        begins and ``finish`` ends.
+    def _connected(self, *, to_write: bool = False) -> Iterator[Session]:
+        """Yield a connection of this process, outside any transaction or in one that writes.
 
         A failure while it is used is said in plain words.
         """
@@ -368,11 +352,15 @@ class Store:
             ) from None
         try:
             session = self._open()
-            if begin:
-                begin(session)
+            if to_write and self.is_sqlite:
+                _begin_writing(session.driver, self._patience)
+                self.check_file()
+            elif to_write:
+                session.run("BEGIN", [()])
             yield session
-            if finish:
-                finish(session)
+            if to_write:
+                session.finish()
+                self.check_file()
             idle.append(session)
         except BaseException as error:
             if session is not None:
