@@ -20,9 +20,16 @@ from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import CertificationFailed, InvalidInput
 from reticent.core.workers import results_of
-from reticent.retraining.training_network import IntervalNetwork
+from reticent.retraining.training_network import Factors, IntervalNetwork
 from reticent.retraining.training_settings import RECORDS_AT_ONCE, TrainingGrids, TrainingSettings
-from reticent.retraining.training_sums import Clip, RecordEnds, block_sums, mean_bound
+from reticent.retraining.training_sums import (
+    BlockSums,
+    Clip,
+    RecordEnds,
+    block_sums,
+    constant_records,
+    mean_bound,
+)
 
 _ELEMENTS_AT_ONCE = 2**20  # of a table (boxes, units, units, records) without hidden layers
 _LARGE_BLOCK = 31 * 2**20  # bytes; 32 MiB is the most at which glibc adapts
@@ -232,13 +239,9 @@ def parameter_intervals(
         else max(1, _ELEMENTS_AT_ONCE // (settings.outputs**2 * RECORDS_AT_ONCE))
     )
     clips = [Clip(*grids.clips(layer), grids.shift(layer)) for layer in range(len(grids.start))]
-    # All distances start from the same weights: with hidden layers, the first step's gradients are
-    # the same for all.
-    first_gradients = (
-        _gradients(grids, clips, batches[0], list(grids.start), list(grids.start))
-        if settings.hidden
-        else None
-    )
+    # All distances start from the same weights, so the first step's gradients are those of all.
+    boxes = [start if settings.hidden else start[None] for start in grids.start]
+    first_gradients = _gradients(grids, clips, batches[0], boxes, boxes)
     lower = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
     upper = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
     groups = [
@@ -277,12 +280,12 @@ def _trained(
     clips: list[Clip],
     batches: list[tuple[Array, Integers]],
     distances: Integers,
-    first_gradients: _Layers | None,
+    first_gradients: _Layers,
 ) -> tuple[list[Array], list[Array]]:
     """Return lower and upper weights at the given distances.
 
     They are per layer, shape (distances, units, inputs + 1). ``first_gradients`` are those of the
-    first step, if they are known already.
+    first step.
     """
     _keep_freed_memory()
     settings = grids.settings
@@ -290,8 +293,8 @@ def _trained(
     high = [ends.copy() for ends in low]
     momentum = [(np.zeros_like(ends), np.zeros_like(ends)) for ends in low]
     for step in range(settings.steps):
-        gradients = first_gradients if step == 0 else None
-        if gradients is None:
+        gradients = first_gradients
+        if step:
             boxes = (
                 [ends[0] if settings.hidden else ends for ends in side] for side in (low, high)
             )
@@ -326,15 +329,30 @@ def _gradients(
 
     That is one box, or for networks without hidden layers many.
     """
-    inputs, labels = batch
+    _, labels = batch
     network = IntervalNetwork(grids, low, high)
-    blocks = []
-    for start in range(0, max(len(labels), 1), RECORDS_AT_ONCE):
-        block = slice(start, start + RECORDS_AT_ONCE)
-        factors = network.factors(inputs[:, block], labels[block])
+    blocks: list[list[tuple[Factors, BlockSums, BlockSums]]] = []
+
+    def add(factors: list[Factors]) -> None:
         blocks.append(
             [(part, *block_sums(part, clip)) for part, clip in zip(factors, clips, strict=True)]
         )
+
+    # A record whose gradient is the same over a box around all boxes is looked at once, not once
+    # for each: most records, where gradients are clipped.
+    hull = (
+        IntervalNetwork(grids, [low[0].min(axis=0)[None]], [high[0].max(axis=0)[None]])
+        if low[0].ndim == 3 and len(low[0]) > 1
+        else None
+    )
+    for start in range(0, max(len(labels), 1), RECORDS_AT_ONCE):
+        entering, truth = (part[..., start : start + RECORDS_AT_ONCE] for part in batch)
+        if hull is not None:
+            [factors] = hull.factors(entering, truth)
+            same = constant_records(factors, clips[0])
+            add([factors.of(same)])
+            entering, truth = entering[:, ~same], truth[~same]
+        add(network.factors(entering, truth))
     layers = []
     for layer, clip in enumerate(clips):
         parts, lower, upper = zip(*(block[layer] for block in blocks), strict=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from reticent.core.arrays import Array, Integers
 from reticent.retraining.loss_tables import sigmoid_range, softmax_range
@@ -48,6 +49,17 @@ class Factors:
             -self.column_low.min(axis=1, initial=0.0), self.column_high.max(axis=1, initial=0.0)
         )
         return np.asarray(rows[:, None] * columns)
+
+    def of(self, records: npt.NDArray[np.bool_]) -> Factors:
+        """Return the factors of some records, ``records`` of shape (n,)."""
+        columns = self.column_low[:, records]
+        return Factors(
+            self.row_low[:, records],
+            self.row_high[:, records],
+            columns,
+            columns if self.column_high is self.column_low else self.column_high[:, records],
+            None if self.share is None else self.share[records],
+        )
 
 
 def positive_part(values: Array) -> Array:

@@ -55,6 +55,13 @@ class BlockSums:
     floored: Integers
     least: Array
 
+    def of_boxes(self, rows: int) -> BlockSums:
+        """Return the sums with ``rows`` rows: those of every box, where they are known for one."""
+        times = (rows // len(self.total), 1)
+        return BlockSums(
+            np.tile(self.total, times), np.tile(self.floored, times), np.tile(self.least, times)
+        )
+
     def plus(self, other: BlockSums) -> BlockSums:
         """Return the sums of both blocks together."""
         return BlockSums(
@@ -62,6 +69,23 @@ class BlockSums:
             self.floored + other.floored,
             np.minimum(self.least, other.least),
         )
+
+
+def constant_records(factors: Factors, clip: Clip) -> npt.NDArray[np.bool_]:
+    """Return the records whose every clipped entry is one number over the whole box, and so over
+    every box inside.
+
+    Args:
+        factors: factors of one box, n records.
+        clip: gamma.
+    """
+    constant = np.ones(factors.row_low.shape[1], dtype=bool)
+    for column in range(len(factors.column_low)):
+        lower, upper = _both_ends(factors, slice(None), column)
+        for end, other in ((lower, -upper), (upper, -lower)):
+            cut = clip.cut(end.copy(), factors.share) == clip.cut(other, factors.share)
+            constant &= cut.all(axis=0)
+    return constant
 
 
 def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
@@ -146,6 +170,9 @@ def _both_ends(factors: Factors, rows: slice | Integers, column: int) -> tuple[A
 class RecordEnds:
     """The upper, or negated lower, ends of clipped gradients of one layer over a whole batch.
 
+    Rows are those of every box, box after box. A block may have the rows of one box, which stand
+    for those of all.
+
     Attributes:
         parts: factors of every block of records.
         of_parts: sums over every block.
@@ -158,10 +185,9 @@ class RecordEnds:
     clip: Clip
     upper: bool
 
-    @cached_property
-    def sums(self) -> BlockSums:
-        """The sums over the batch."""
-        return reduce(BlockSums.plus, self.of_parts)
+    def sums(self, rows: int) -> BlockSums:
+        """Return the sums over the batch, for ``rows`` rows."""
+        return reduce(BlockSums.plus, (part.of_boxes(rows) for part in self.of_parts))
 
     @cached_property
     def records(self) -> int:
@@ -181,7 +207,7 @@ class RecordEnds:
         """
         places, values = [np.zeros(0, np.int64)], [np.zeros(0)]
         for part, sums in zip(self.parts, self.of_parts, strict=True):
-            here = np.flatnonzero(sums.least[rows, column] < limit)
+            here = np.flatnonzero(sums.least[rows % len(sums.least), column] < limit)
             if not len(here):
                 continue
             # Clipped first: an end far above gamma counts as gamma, which the limit may lie above.
@@ -202,6 +228,7 @@ class RecordEnds:
     def _ends(self, part: Factors, rows: Integers, column: int) -> Array:
         """Return ends that are not clipped."""
         values = part.column_high[column] if self.upper else -part.column_low[column]
+        rows = rows % len(part.row_low)
         # Either the column is known exactly or the rows are non-negative: the larger product is the
         # upper end.
         ends = part.row_high[rows]
@@ -231,7 +258,7 @@ def mean_bound(ends: RecordEnds, distances: Integers, *, counting: Counting) -> 
     Returns:
         Shape (rows, columns).
     """
-    clip, sums, records = ends.clip, ends.sums, ends.records
+    clip, sums, records = ends.clip, ends.sums(len(distances)), ends.records
     gamma, total = clip.coarse, sums.total
     bound = np.where(distances[:, None] > 0, gamma, 0.0) + np.zeros(total.shape)
     open_ = (distances < records)[:, None] & np.ones(total.shape, dtype=bool)
@@ -328,9 +355,10 @@ def _removed(
     if not len(rows):
         return bound
     k, clip, records = distances[rows], ends.clip, ends.records
+    sums = ends.sums(len(distances)).total
     j = np.arange(1, int(k.max(initial=0)) + 1)
     for column in range(bound.shape[1]):
-        total = ends.sums.total[rows, column]
+        total = sums[rows, column]
         smallest = SmallestEnds.of(k)
         for values in ends.clipped(rows, column):
             smallest = smallest.with_block(values)
