@@ -10,7 +10,7 @@ from changing (docs/certified.md, theorem 1).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -27,7 +27,7 @@ from reticent.retraining.training_sums import (
     Clip,
     RecordEnds,
     block_sums,
-    constant_records,
+    constant_entries,
     mean_bound,
 )
 
@@ -332,14 +332,8 @@ def _gradients(
     _, labels = batch
     network = IntervalNetwork(grids, low, high)
     blocks: list[list[tuple[Factors, BlockSums, BlockSums]]] = []
-
-    def add(factors: list[Factors]) -> None:
-        blocks.append(
-            [(part, *block_sums(part, clip)) for part, clip in zip(factors, clips, strict=True)]
-        )
-
-    # A record whose gradient is the same over a box around all boxes is looked at once, not once
-    # for each: most records, where gradients are clipped.
+    # A clipped entry that is one number over a box around all boxes is looked at once, not once
+    # for each. So are most where records are clipped, and a record with no other entry is done.
     hull = (
         IntervalNetwork(grids, [low[0].min(axis=0)[None]], [high[0].max(axis=0)[None]])
         if low[0].ndim == 3 and len(low[0]) > 1
@@ -347,12 +341,31 @@ def _gradients(
     )
     for start in range(0, max(len(labels), 1), RECORDS_AT_ONCE):
         entering, truth = (part[..., start : start + RECORDS_AT_ONCE] for part in batch)
-        if hull is not None:
-            [factors] = hull.factors(entering, truth)
-            same = constant_records(factors, clips[0])
-            add([factors.of(same)])
-            entering, truth = entering[:, ~same], truth[~same]
-        add(network.factors(entering, truth))
+        if hull is None:
+            factors = network.factors(entering, truth)
+            blocks.append(
+                [(part, *block_sums(part, clip)) for part, clip in zip(factors, clips, strict=True)]
+            )
+            continue
+        [around] = hull.factors(entering, truth)
+        constant, *sums = constant_entries(around, clips[0])
+        same = constant.all(axis=0)
+        [part] = network.factors(entering[:, ~same], truth[~same])
+        open_ = entering[:, ~same] * ~constant[:, ~same]
+        rest = block_sums(replace(part, column_low=open_, column_high=open_), clips[0])
+        rows = len(part.row_low)
+        blocks.append([(around.of(same), *sums)])
+        blocks.append(
+            [
+                (
+                    part,
+                    *(
+                        replace(one, least=np.minimum(one.least, other.of_boxes(rows).least))
+                        for one, other in zip(rest, sums, strict=True)
+                    ),
+                )
+            ]
+        )
     layers = []
     for layer, clip in enumerate(clips):
         parts, lower, upper = zip(*(block[layer] for block in blocks), strict=True)

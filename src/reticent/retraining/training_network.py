@@ -50,14 +50,19 @@ class Factors:
         )
         return np.asarray(rows[:, None] * columns)
 
-    def of(self, records: npt.NDArray[np.bool_]) -> Factors:
-        """Return the factors of some records, ``records`` of shape (n,)."""
-        columns = self.column_low[:, records]
+    def of(
+        self, records: npt.NDArray[np.bool_], column: int | slice = slice(None)
+    ) -> Factors:
+        """Return the factors of some records, ``records`` of shape (n,), and of one or all columns."""
+        low, high = (
+            np.compress(records, np.atleast_2d(ends[column]), axis=1)
+            for ends in (self.column_low, self.column_high)
+        )
         return Factors(
-            self.row_low[:, records],
-            self.row_high[:, records],
-            columns,
-            columns if self.column_high is self.column_low else self.column_high[:, records],
+            np.compress(records, self.row_low, axis=1),
+            np.compress(records, self.row_high, axis=1),
+            low,
+            low if self.column_low is self.column_high else high,
             None if self.share is None else self.share[records],
         )
 

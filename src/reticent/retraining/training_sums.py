@@ -71,27 +71,41 @@ class BlockSums:
         )
 
 
-def constant_records(factors: Factors, clip: Clip) -> npt.NDArray[np.bool_]:
-    """Return the records whose every clipped entry is one number over the whole box, and so over
-    every box inside.
+def constant_entries(
+    factors: Factors, clip: Clip
+) -> tuple[npt.NDArray[np.bool_], BlockSums, BlockSums]:
+    """Return which records' clipped entries are one number over the whole box, and so over every
+    box inside, and their sums.
 
     Args:
-        factors: factors of one box, n records.
+        factors: factors of a linear model's box, n at most ``RECORDS_AT_ONCE``.
         clip: gamma.
+
+    Returns:
+        Shape (columns, n): whether that column's entries are, in every row. Then the sums of
+        negated lower ends, and of upper ends, of those alone.
     """
-    constant = np.ones(factors.row_low.shape[1], dtype=bool)
-    for column in range(len(factors.column_low)):
-        lower, upper = _both_ends(factors, slice(None), column)
-        for end, other in ((lower, -upper), (upper, -lower)):
-            cut = clip.cut(end.copy(), factors.share) == clip.cut(other, factors.share)
-            constant &= cut.all(axis=0)
-    return constant
+    inputs = factors.column_low
+    most = clip.above if factors.share is None else np.ceil(factors.share * clip.above)
+    constant = np.ones(inputs.shape, dtype=bool)
+    for low, high in zip(factors.row_low, factors.row_high, strict=True):
+        least, other = low * inputs, high * inputs
+        clipped = (np.minimum(least, other) >= most) | (np.maximum(least, other) <= -most)
+        constant &= clipped | (least == other)
+    sums = []
+    for sign in (-1.0, 1.0):
+        rows = [clip.cut(sign * low * inputs, factors.share) * constant for low in factors.row_low]
+        floored = [(ends == -clip.below).sum(axis=1) for ends in rows]
+        least = np.array([ends.min(axis=1, initial=clip.above) for ends in rows])
+        sums.append(BlockSums(np.array([ends.sum(axis=1) for ends in rows]).astype(np.int64), np.array(floored), least))
+    return constant, *sums
 
 
 def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
     """Return one block's sums of negated lower ends, and of upper ends, of clipped gradients.
 
-    Pairs that never reach gamma are summed by matrix products.
+    Pairs that never reach gamma are summed by matrix products, and records of which a column is 0
+    are passed over.
 
     Args:
         factors: factors of one layer, n at most ``RECORDS_AT_ONCE``.
@@ -112,15 +126,19 @@ def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
     floored = np.zeros((2, *clipped.shape), np.int64)
     least = np.repeat(-np.minimum(factors.largest, clip.above)[None], 2, axis=0)
     ones = np.ones(factors.row_low.shape[1])
-    # bit-exact: ends are whole numbers, and a block so small that their sums are too.
     for column in np.flatnonzero(picked.any(axis=0)).tolist():
         rows: slice | Integers = (
             slice(None) if picked[:, column].all() else np.flatnonzero(picked[:, column])
         )
-        for side, ends in enumerate(_both_ends(factors, rows, column)):
-            clip.cut(ends, factors.share)
-            sums[side][rows, column] = ends @ ones
-            least[side, rows, column] = ends.min(axis=1, initial=clip.above)
+        nonzero = factors.column_high[column] != 0
+        nonzero |= factors.column_low[column] != 0
+        passed = np.count_nonzero(nonzero) < 0.75 * len(nonzero)
+        some, place = (factors.of(nonzero, column), 0) if passed else (factors, column)
+        # bit-exact: ends are whole numbers, and a block so small that their sums are too.
+        for side, ends in enumerate(_both_ends(some, rows, place)):
+            clip.cut(ends, some.share)
+            sums[side][rows, column] = ends @ ones[: ends.shape[1]]
+            least[side, rows, column] = ends.min(axis=1, initial=0.0 if passed else clip.above)
             # Eight comparisons to a byte, and bits are counted: several times faster than
             # np.count_nonzero along an axis.
             at_floor = np.packbits(ends == -clip.below, axis=1)
@@ -274,29 +292,27 @@ def mean_bound(ends: RecordEnds, distances: Integers, *, counting: Counting) -> 
         return np.asarray(added / (records + k))
     np.copyto(bound, added / (records + k), where=open_)
     limit = _worth_removing(added, records - k, clip) * 2.0**clip.shift
-    unsettled = open_ & (k > 0) & (sums.least < limit)
+    # A removal in place of an addition never raises the numerator, and takes two off the size: it
+    # is worth nothing where the numerator is negative.
+    unsettled = open_ & (k > 0) & (added > 0) & (sums.least < limit)
+    # Where k records or more are at the least possible end, each takes at most one unit off the
+    # numerator: all k are best, if that is large beside the size.
+    whole = unsettled & (sums.floored >= k) & (added > 2.0 * (records + 2.0 * k))
+    left = _up(total + distances[:, None] * int(clip.below), clip.shift)
+    np.divide(left, records - k, out=bound, where=whole)
+    unsettled &= ~whole
     for column in np.flatnonzero(unsettled.any(axis=0)).tolist():
-        # Where k records or more are at the least possible end, the k smallest are known without
-        # looking for them.
-        known = unsettled[:, column] & (sums.floored[:, column] >= distances)
-        for rows in (np.flatnonzero(known), np.flatnonzero(unsettled[:, column] & ~known)):
-            if not len(rows):
-                continue
-            most = int(distances[rows].max())
-            if known[rows[0]]:
-                removed, found = np.arange(1, most + 1) * -int(clip.below), distances[rows]
-            else:
-                found, candidates = ends.below(rows, column, limit[rows, column])
-                removed = _smallest_sums(candidates, most)
-            j = np.arange(1, removed.shape[-1] + 1)
-            left = _up(total[rows, column][:, None] - removed, clip.shift)
-            size = records + k[rows] - 2.0 * j
-            possible = j <= np.minimum(found, distances[rows])[:, None]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                means = np.where(possible, (left + (k[rows] - j) * gamma) / size, -np.inf)
-            bound[rows, column] = np.maximum(
-                bound[rows, column], means.max(axis=1, initial=-np.inf)
-            )
+        rows = np.flatnonzero(unsettled[:, column])
+        most = int(distances[rows].max())
+        found, candidates = ends.below(rows, column, limit[rows, column])
+        removed = _smallest_sums(candidates, most)
+        j = np.arange(1, removed.shape[-1] + 1)
+        left = _up(total[rows, column][:, None] - removed, clip.shift)
+        size = records + k[rows] - 2.0 * j
+        possible = j <= np.minimum(found, distances[rows])[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = np.where(possible, (left + (k[rows] - j) * gamma) / size, -np.inf)
+        bound[rows, column] = np.maximum(bound[rows, column], means.max(axis=1, initial=-np.inf))
     return bound
 
 
