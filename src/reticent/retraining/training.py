@@ -27,6 +27,7 @@ from reticent.retraining.training_sums import (
     Clip,
     RecordEnds,
     block_sums,
+    clipped_entries,
     constant_entries,
     mean_bound,
 )
@@ -344,7 +345,10 @@ def _gradients(
         if hull is None:
             factors = network.factors(entering, truth)
             blocks.append(
-                [(part, *block_sums(part, clip)) for part, clip in zip(factors, clips, strict=True)]
+                [
+                    (part, *block_sums(part, clip, clipped_entries(part, clip)))
+                    for part, clip in zip(factors, clips, strict=True)
+                ]
             )
             continue
         [around] = hull.factors(entering, truth)
@@ -352,7 +356,11 @@ def _gradients(
         same = constant.all(axis=0)
         [part] = network.factors(entering[:, ~same], truth[~same])
         open_ = entering[:, ~same] * ~constant[:, ~same]
-        rest = block_sums(replace(part, column_low=open_, column_high=open_), clips[0])
+        rest = block_sums(
+            replace(part, column_low=open_, column_high=open_),
+            clips[0],
+            clipped_entries(replace(around.of(~same), column_low=open_, column_high=open_), clips[0]),
+        )
         rows = len(part.row_low)
         blocks.append([(around.of(same), *sums)])
         blocks.append(

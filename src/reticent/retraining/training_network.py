@@ -50,21 +50,11 @@ class Factors:
         )
         return np.asarray(rows[:, None] * columns)
 
-    def of(
-        self, records: npt.NDArray[np.bool_], column: int | slice = slice(None)
-    ) -> Factors:
-        """Return the factors of some records, ``records`` of shape (n,), and of one or all columns."""
-        low, high = (
-            np.compress(records, np.atleast_2d(ends[column]), axis=1)
-            for ends in (self.column_low, self.column_high)
-        )
-        return Factors(
-            np.compress(records, self.row_low, axis=1),
-            np.compress(records, self.row_high, axis=1),
-            low,
-            low if self.column_low is self.column_high else high,
-            None if self.share is None else self.share[records],
-        )
+    def of(self, records: npt.NDArray[np.bool_]) -> Factors:
+        """Return the factors of some records, ``records`` of shape (n,), of a first layer."""
+        columns = np.compress(records, self.column_low, axis=1)
+        rows = (np.compress(records, row, axis=1) for row in (self.row_low, self.row_high))
+        return Factors(*rows, columns, columns, None if self.share is None else self.share[records])
 
 
 def positive_part(values: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -101,50 +102,99 @@ def constant_entries(
     return constant, *sums
 
 
-def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
+class Entries(NamedTuple):
+    """Some entries of one column of a box's gradients, of shape (rows, n), row after row.
+
+    Attributes:
+        places: places in the flat array.
+        records: the record of each.
+        rows: rows that have any.
+        starts: the first entry of each such row.
+        entries: the number of all.
+    """
+
+    places: Integers
+    records: Integers
+    rows: Integers
+    starts: Integers
+    entries: int
+
+
+def clipped_entries(factors: Factors, clip: Clip) -> list[Entries | None]:
+    """Return the entries of each column that gamma may clip somewhere in a box, None for more than
+    half.
+    """
+    gamma = clip.below if factors.share is None else np.floor(factors.share * clip.below)
+    size = np.maximum(-factors.row_low, factors.row_high)
+    found: list[Entries | None] = []
+    for column in np.maximum(-factors.column_low, factors.column_high):
+        places = np.flatnonzero(size * column > gamma)
+        if 2 * len(places) > size.size:
+            found.append(None)
+            continue
+        row, records = np.divmod(places, max(size.shape[1], 1))
+        starts = np.flatnonzero(np.diff(row, prepend=-1))
+        found.append(Entries(places, records, row[starts], starts, size.size))
+    return found
+
+
+def block_sums(
+    factors: Factors, clip: Clip, entries: list[Entries | None]
+) -> tuple[BlockSums, BlockSums]:
     """Return one block's sums of negated lower ends, and of upper ends, of clipped gradients.
 
-    Pairs that never reach gamma are summed by matrix products, and records of which a column is 0
-    are passed over.
+    They are those of a matrix product, less what gamma takes off the entries that it may clip.
 
     Args:
-        factors: factors of one layer, n at most ``RECORDS_AT_ONCE``.
+        factors: factors of one layer, n at most ``RECORDS_AT_ONCE``, of one box or of several.
         clip: clip of that layer.
+        entries: ``clipped_entries`` of a box around all of them.
 
     Returns:
         Two sums for rows and columns.
     """
-    least_share = 1.0 if factors.share is None else float(factors.share.min(initial=1.0))
-    clipped = factors.largest > np.floor(least_share * clip.below)
-    # Where most rows are clipped, looking at all of them is faster than to pick them.
-    picked = np.where(clipped.mean(axis=0) > 0.75, True, clipped)
-    sums = (
-        (np.empty(clipped.shape), np.empty(clipped.shape))
-        if picked.all()
-        else _unclipped_sums(factors)
-    )
-    floored = np.zeros((2, *clipped.shape), np.int64)
+    # bit-exact: ends are whole numbers, and a block so small that their sums are too.
+    shape = factors.largest.shape
+    dense = all(listed is None for listed in entries)
+    sums = np.empty((2, *shape)) if dense else np.stack(_unclipped_sums(factors))
+    floored = np.zeros(sums.shape, np.int64)
     least = np.repeat(-np.minimum(factors.largest, clip.above)[None], 2, axis=0)
     ones = np.ones(factors.row_low.shape[1])
-    for column in np.flatnonzero(picked.any(axis=0)).tolist():
-        rows: slice | Integers = (
-            slice(None) if picked[:, column].all() else np.flatnonzero(picked[:, column])
-        )
-        nonzero = factors.column_high[column] != 0
-        nonzero |= factors.column_low[column] != 0
-        passed = np.count_nonzero(nonzero) < 0.75 * len(nonzero)
-        some, place = (factors.of(nonzero, column), 0) if passed else (factors, column)
-        # bit-exact: ends are whole numbers, and a block so small that their sums are too.
-        for side, ends in enumerate(_both_ends(some, rows, place)):
-            clip.cut(ends, some.share)
-            sums[side][rows, column] = ends @ ones[: ends.shape[1]]
-            least[side, rows, column] = ends.min(axis=1, initial=0.0 if passed else clip.above)
-            # Eight comparisons to a byte, and bits are counted: several times faster than
-            # np.count_nonzero along an axis.
-            at_floor = np.packbits(ends == -clip.below, axis=1)
-            floored[side, rows, column] = np.bitwise_count(at_floor).sum(axis=1)
-    totals = sums[0].astype(np.int64), sums[1].astype(np.int64)
+    for column, listed in enumerate(entries):
+        if listed is None:
+            for side, ends in enumerate(_both_ends(factors, slice(None), column)):
+                clip.cut(ends, factors.share)
+                sums[side, :, column] = ends @ ones
+                least[side, :, column] = ends.min(axis=1, initial=clip.above)
+                # Eight comparisons to a byte, and bits are counted: several times faster than
+                # np.count_nonzero along an axis.
+                at_floor = np.packbits(ends == -clip.below, axis=1)
+                floored[side, :, column] = np.bitwise_count(at_floor).sum(axis=1)
+        elif len(listed.places):
+            some = _listed(factors, listed, column)
+            boxes = len(some.row_low)
+            for side, ends in enumerate(_both_ends(some, slice(None), 0)):
+                cut = clip.cut(ends.copy(), some.share)
+                for table, of_entries in ((sums, cut - ends), (floored, cut == -clip.below)):
+                    found = table[side].reshape(boxes, -1, shape[1])
+                    found[:, listed.rows, column] += np.add.reduceat(
+                        of_entries, listed.starts, axis=1, dtype=table.dtype
+                    )
+    totals = sums.astype(np.int64)
     return BlockSums(totals[0], floored[0], least[0]), BlockSums(totals[1], floored[1], least[1])
+
+
+def _listed(factors: Factors, listed: Entries, column: int) -> Factors:
+    """Return the listed entries of a column of every box: boxes become rows, entries records."""
+    low, high = (
+        np.take(ends.reshape(-1, listed.entries), listed.places, axis=1)
+        for ends in (factors.row_low, factors.row_high)
+    )
+    lower = factors.column_low[column, listed.records][None]
+    exact = factors.column_low is factors.column_high
+    upper = lower if exact else factors.column_high[column, listed.records][None]
+    share = None if factors.share is None else factors.share[listed.records]
+    return Factors(low, high, lower, upper, share)
 
 
 def _unclipped_sums(factors: Factors) -> tuple[Array, Array]:
