@@ -9,9 +9,9 @@ from changing (docs/certified.md, theorem 1).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,9 @@ from reticent.core.workers import results_of
 from reticent.retraining.training_network import Factors, IntervalNetwork
 from reticent.retraining.training_settings import RECORDS_AT_ONCE, TrainingGrids, TrainingSettings
 from reticent.retraining.training_sums import (
-    BlockSums,
     Clip,
     RecordEnds,
+    Removable,
     block_sums,
     clipped_entries,
     constant_entries,
@@ -33,6 +33,7 @@ from reticent.retraining.training_sums import (
 )
 
 _ELEMENTS_AT_ONCE = 2**20  # of a table (boxes, units, units, records) without hidden layers
+_NESTED_AT_ONCE = 16  # distances that share what their smallest and largest box tell
 _LARGE_BLOCK = 31 * 2**20  # bytes; 32 MiB is the most at which glibc adapts
 
 
@@ -235,21 +236,18 @@ def parameter_intervals(
         own = member == index if settings.batches > 1 else slice(None)
         batches.append((grids.inputs(points[own]), truth[own]))
     group = (
-        1
+        _NESTED_AT_ONCE
         if settings.hidden
         else max(1, _ELEMENTS_AT_ONCE // (settings.outputs**2 * RECORDS_AT_ONCE))
     )
     clips = [Clip(*grids.clips(layer), grids.shift(layer)) for layer in range(len(grids.start))]
-    # All distances start from the same weights, so the first step's gradients are those of all.
-    boxes = [start if settings.hidden else start[None] for start in grids.start]
-    first_gradients = _gradients(grids, clips, batches[0], boxes, boxes)
     lower = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
     upper = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
     groups = [
         np.arange(first, min(first + group, k_max + 1)) for first in range(0, k_max + 1, group)
     ]
     trained = results_of(
-        ((_trained, grids, clips, batches, part, first_gradients) for part in groups),
+        ((_trained, grids, clips, batches, part) for part in groups),
         n_jobs=n_jobs,
     )
     for distances, (low, high) in zip(groups, trained, strict=True):
@@ -257,9 +255,8 @@ def parameter_intervals(
             lower[layer][distances], upper[layer][distances] = low[layer], high[layer]
         if report is not None:
             report(int(distances[-1]) + 1)
-    result = ParameterIntervals(grids, lower, upper)
-    _check_nested(result)
-    return result
+    _check_nested(lower, upper)
+    return ParameterIntervals(grids, lower, upper)
 
 
 def _keep_freed_memory() -> None:
@@ -272,21 +269,15 @@ def _keep_freed_memory() -> None:
     np.empty(_LARGE_BLOCK, dtype=np.uint8)
 
 
-_Layers = list[tuple[RecordEnds, RecordEnds]]
-"""Gradients of a batch per layer: negated lower ends, and upper ends."""
-
-
 def _trained(
     grids: TrainingGrids,
     clips: list[Clip],
     batches: list[tuple[Array, Integers]],
     distances: Integers,
-    first_gradients: _Layers,
 ) -> tuple[list[Array], list[Array]]:
     """Return lower and upper weights at the given distances.
 
-    They are per layer, shape (distances, units, inputs + 1). ``first_gradients`` are those of the
-    first step.
+    They are per layer, shape (distances, units, inputs + 1).
     """
     _keep_freed_memory()
     settings = grids.settings
@@ -294,121 +285,152 @@ def _trained(
     high = [ends.copy() for ends in low]
     momentum = [(np.zeros_like(ends), np.zeros_like(ends)) for ends in low]
     for step in range(settings.steps):
-        gradients = first_gradients
-        if step:
-            boxes = (
-                [ends[0] if settings.hidden else ends for ends in side] for side in (low, high)
-            )
-            gradients = _gradients(grids, clips, batches[step % settings.batches], *boxes)
+        batch = batches[step % settings.batches]
         rate = settings.rate(step)
         kept = 1.0 - rate * settings.weight_decay
-        for layer, clip in enumerate(clips):
-            lower, upper = _mean_bounds(
-                gradients[layer], layer, low[layer].shape, distances, settings
-            )
+        means = _mean_bounds(grids, clips, batch, distances, low, high)
+        for layer, (clip, bounds) in enumerate(zip(clips, means, strict=True)):
             unit = grids.signal_units[layer] * grids.activation_units[layer] * 2.0**clip.shift
             size = rate * (unit / grids.weight_units[layer])
             # Each line is one rounded operation per number, monotone in the ends that go in; the
             # last margin is a whole unit, far above all rounding of a step, of ours and of a plain
             # run.
-            for ends, mean in zip(momentum[layer], (lower, upper), strict=True):
+            for ends, mean in zip(momentum[layer], bounds, strict=True):
                 ends *= settings.momentum
                 ends += mean
             low[layer] = np.floor(kept * low[layer] - size * momentum[layer][1]) - 1.0
             high[layer] = np.ceil(kept * high[layer] - size * momentum[layer][0]) + 1.0
+        _check_nested(low, high)
     return low, high
 
 
-def _gradients(
-    grids: TrainingGrids,
-    clips: list[Clip],
-    batch: tuple[Array, Integers],
-    low: list[Array],
-    high: list[Array],
-) -> _Layers:
-    """Return one batch's gradients for weights in [low, high].
+class _Block(NamedTuple):
+    """Some records of a batch.
 
-    That is one box, or for networks without hidden layers many.
+    Attributes:
+        inputs, labels: the records.
+        summed: inputs, 0 where an entry of the gradient is one number over all boxes.
+        settled: whether every entry is.
     """
-    _, labels = batch
-    network = IntervalNetwork(grids, low, high)
-    blocks: list[list[tuple[Factors, BlockSums, BlockSums]]] = []
-    # A clipped entry that is one number over a box around all boxes is looked at once, not once
-    # for each. So are most where records are clipped, and a record with no other entry is done.
-    hull = (
-        IntervalNetwork(grids, [low[0].min(axis=0)[None]], [high[0].max(axis=0)[None]])
-        if low[0].ndim == 3 and len(low[0]) > 1
-        else None
-    )
-    for start in range(0, max(len(labels), 1), RECORDS_AT_ONCE):
-        entering, truth = (part[..., start : start + RECORDS_AT_ONCE] for part in batch)
-        if hull is None:
-            factors = network.factors(entering, truth)
-            blocks.append(
-                [
-                    (part, *block_sums(part, clip, clipped_entries(part, clip)))
-                    for part, clip in zip(factors, clips, strict=True)
-                ]
-            )
-            continue
-        [around] = hull.factors(entering, truth)
-        constant, *sums = constant_entries(around, clips[0])
-        same = constant.all(axis=0)
-        [part] = network.factors(entering[:, ~same], truth[~same])
-        open_ = entering[:, ~same] * ~constant[:, ~same]
-        rest = block_sums(
-            replace(part, column_low=open_, column_high=open_),
-            clips[0],
-            clipped_entries(replace(around.of(~same), column_low=open_, column_high=open_), clips[0]),
-        )
-        rows = len(part.row_low)
-        blocks.append([(around.of(same), *sums)])
-        blocks.append(
-            [
-                (
-                    part,
-                    *(
-                        replace(one, least=np.minimum(one.least, other.of_boxes(rows).least))
-                        for one, other in zip(rest, sums, strict=True)
-                    ),
-                )
-            ]
-        )
-    layers = []
-    for layer, clip in enumerate(clips):
-        parts, lower, upper = zip(*(block[layer] for block in blocks), strict=True)
-        layers.append(
-            (
-                RecordEnds(parts, lower, clip, upper=False),
-                RecordEnds(parts, upper, clip, upper=True),
-            )
-        )
-    return layers
+
+    inputs: Array
+    labels: Integers
+    summed: Array
+    settled: bool
 
 
 def _mean_bounds(
-    gradients: tuple[RecordEnds, RecordEnds],
-    layer: int,
-    shape: tuple[int, ...],
+    grids: TrainingGrids,
+    clips: list[Clip],
+    batch: tuple[Array, Integers],
     distances: Integers,
-    settings: TrainingSettings,
-) -> tuple[Array, Array]:
-    """Return lower and upper bounds on a layer's mean gradient in coarse units.
+    low: list[Array],
+    high: list[Array],
+) -> list[tuple[Array, Array]]:
+    """Return lower and upper bounds on each layer's mean gradient in coarse units, shape
+    (distances, units, inputs + 1).
 
-    ``shape`` is (distances, units, inputs + 1).
+    The boxes of the distances are nested, so what holds over the largest holds over all.
     """
+    counting, hidden = grids.settings.counting, bool(grids.settings.hidden)
+
+    def network(place: int) -> IntervalNetwork:
+        box = place if hidden else [place]
+        return IntervalNetwork(grids, [ends[box] for ends in low], [ends[box] for ends in high])
+
+    alike = all(bool((ends[0] == ends[-1]).all()) for ends in (*low, *high))
+    first, last = network(0), network(-1)
+    blocks, settled = [], [(np.int64(0), np.int64(0)) for _ in clips]
+    for start in range(0, max(len(batch[1]), 1), RECORDS_AT_ONCE):
+        inputs, labels = (part[..., start : start + RECORDS_AT_ONCE] for part in batch)
+        if hidden or alike:
+            blocks.append(_Block(inputs, labels, inputs, settled=False))
+            continue
+        # Most entries of clipped gradients are one number over all boxes: they are looked at once,
+        # not once for each, and so are records that have no others.
+        constant, *sums = constant_entries(last.factors(inputs, labels)[0], clips[0])
+        settled[0] = (settled[0][0] + sums[0], settled[0][1] + sums[1])
+        done = constant.all(axis=0)
+        for records in (done, ~done):
+            own = inputs[:, records]
+            blocks.append(
+                _Block(own, labels[records], own * ~constant[:, records], settled=records is done)
+            )
+
+    def factors(network: IntervalNetwork) -> list[list[Factors]]:
+        return [
+            (last if block.settled else network).factors(block.inputs, block.labels)
+            for block in blocks
+        ]
+
+    def summed(part: Factors, layer: int, block: _Block) -> Factors:
+        if layer:
+            return part
+        return replace(part, column_low=block.summed, column_high=block.summed)
+
+    around = factors(last)
+    entries = [
+        [
+            clipped_entries(summed(part, layer, block), clips[layer])
+            for layer, part in enumerate(parts)
+        ]
+        for block, parts in zip(blocks, around, strict=True)
+    ]
+
+    def both_ends(found: list[list[Factors]]) -> list[tuple[RecordEnds, RecordEnds]]:
+        layers = []
+        for layer, clip in enumerate(clips):
+            rows = len(around[0][layer].row_low)
+            negated, upper = settled[layer]
+            for block, parts, listed in zip(blocks, found, entries, strict=True):
+                sums = block_sums(summed(parts[layer], layer, block), clip, listed[layer], rows)
+                negated, upper = negated + sums[0], upper + sums[1]
+            own = [parts[layer] for parts in found]
+            layers.append(
+                (
+                    RecordEnds(own, negated, clip, upper=False),
+                    RecordEnds(own, upper, clip, upper=True),
+                )
+            )
+        return layers
+
+    of_last = both_ends(around)
+    of_first = of_last if alike else both_ends(factors(first))
+    removable = [
+        [Removable.of(*ends, distances, counting=counting) for ends in zip(*layers, strict=True)]
+        for layers in zip(of_first, of_last, strict=True)
+    ]
+    found: Iterable[tuple[list[tuple[RecordEnds, RecordEnds]], Integers]] = [(of_last, distances)]
+    if hidden and not alike:
+        found = (
+            (both_ends(factors(network(place))), distances[place : place + 1])
+            for place in range(len(distances))
+        )
+    elif not alike:
+        found = [(both_ends(factors(IntervalNetwork(grids, low, high))), distances)]
+    bounds: list[list[tuple[Array, Array]]] = [[] for _ in clips]
+    for layers, k in found:
+        for layer, (sides, where) in enumerate(zip(layers, removable, strict=True)):
+            lower, upper = (
+                mean_bound(ends, k, places, counting=counting)
+                for ends, places in zip(sides, where, strict=True)
+            )
+            bounds[layer].append((-lower, upper))
     # Rows are units in the first layer, and what enters in later ones.
-    of_rows = np.repeat(distances, shape[1] if layer == 0 else shape[2])
-    bounds = [mean_bound(ends, of_rows, counting=settings.counting) for ends in gradients]
-    lower, upper = (bound.reshape(shape) if layer == 0 else bound.T[None] for bound in bounds)
-    return -lower, upper
+    return [
+        tuple(
+            np.concatenate(side) if layer == 0 else np.concatenate(side).swapaxes(1, 2)
+            for side in zip(*of_layer, strict=True)
+        )
+        for layer, of_layer in enumerate(bounds)
+    ]
 
 
-def _check_nested(intervals: ParameterIntervals) -> None:
+def _check_nested(lower: Sequence[Array], upper: Sequence[Array]) -> None:
     """Check, as a last line of defence, that T_0 lies in T_1 lies in T_2, and so on, whatever the
     proof says.
     """
-    for low, high in zip(intervals.lower, intervals.upper, strict=True):
+    for low, high in zip(lower, upper, strict=True):
         if not (
             bool((np.diff(low, axis=0) <= 0).all()) and bool((np.diff(high, axis=0) >= 0).all())
         ):

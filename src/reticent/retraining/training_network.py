@@ -6,10 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from reticent.core.arrays import Array, Integers
 from reticent.retraining.loss_tables import sigmoid_range, softmax_range
@@ -36,25 +34,6 @@ class Factors:
     column_low: Array
     column_high: Array
     share: Array | None = None
-
-    @cached_property
-    def largest(self) -> Array:
-        """Return a bound on the magnitude of each row and column's gradient, clipped or not:
-        (rows, columns).
-        """
-        rows = np.maximum(
-            -self.row_low.min(axis=1, initial=0.0), self.row_high.max(axis=1, initial=0.0)
-        )
-        columns = np.maximum(
-            -self.column_low.min(axis=1, initial=0.0), self.column_high.max(axis=1, initial=0.0)
-        )
-        return np.asarray(rows[:, None] * columns)
-
-    def of(self, records: npt.NDArray[np.bool_]) -> Factors:
-        """Return the factors of some records, ``records`` of shape (n,), of a first layer."""
-        columns = np.compress(records, self.column_low, axis=1)
-        rows = (np.compress(records, row, axis=1) for row in (self.row_low, self.row_high))
-        return Factors(*rows, columns, columns, None if self.share is None else self.share[records])
 
 
 def positive_part(values: Array) -> Array:

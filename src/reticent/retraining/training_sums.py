@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -41,83 +40,70 @@ class Clip:
         return np.asarray(np.clip(ends, -below, above, out=ends))
 
 
-@dataclass(frozen=True, eq=False)
-class BlockSums:
-    """The sums of one block's records, for every row and column, of upper or negated lower ends.
-
-    Attributes:
-        total: sums of clipped ends, exact whole numbers.
-        floored: a lower bound on the number of records whose end is gamma's negative, 0 where none
-            was looked at.
-        least: a number that no record's end is below.
-    """
-
-    total: Integers
-    floored: Integers
-    least: Array
-
-    def of_boxes(self, rows: int) -> BlockSums:
-        """Return the sums with ``rows`` rows: those of every box, where they are known for one."""
-        times = (rows // len(self.total), 1)
-        return BlockSums(
-            np.tile(self.total, times), np.tile(self.floored, times), np.tile(self.least, times)
-        )
-
-    def plus(self, other: BlockSums) -> BlockSums:
-        """Return the sums of both blocks together."""
-        return BlockSums(
-            self.total + other.total,
-            self.floored + other.floored,
-            np.minimum(self.least, other.least),
-        )
-
-
 def constant_entries(
     factors: Factors, clip: Clip
-) -> tuple[npt.NDArray[np.bool_], BlockSums, BlockSums]:
-    """Return which records' clipped entries are one number over the whole box, and so over every
-    box inside, and their sums.
+) -> tuple[npt.NDArray[np.bool_], Integers, Integers]:
+    """Return which records' clipped entries are one number over a whole box, and so over every box
+    inside, and their sums.
 
     Args:
         factors: factors of a linear model's box, n at most ``RECORDS_AT_ONCE``.
         clip: gamma.
 
     Returns:
-        Shape (columns, n): whether that column's entries are, in every row. Then the sums of
-        negated lower ends, and of upper ends, of those alone.
+        Whether that column's entries are, in every row, shape (columns, n). Then the sums of
+        negated lower ends, and of upper ends, of those alone, shape (1, rows, columns).
     """
     inputs = factors.column_low
     most = clip.above if factors.share is None else np.ceil(factors.share * clip.above)
     constant = np.ones(inputs.shape, dtype=bool)
     for low, high in zip(factors.row_low, factors.row_high, strict=True):
-        least, other = low * inputs, high * inputs
-        clipped = (np.minimum(least, other) >= most) | (np.maximum(least, other) <= -most)
-        constant &= clipped | (least == other)
-    sums = []
-    for sign in (-1.0, 1.0):
-        rows = [clip.cut(sign * low * inputs, factors.share) * constant for low in factors.row_low]
-        floored = [(ends == -clip.below).sum(axis=1) for ends in rows]
-        least = np.array([ends.min(axis=1, initial=clip.above) for ends in rows])
-        sums.append(BlockSums(np.array([ends.sum(axis=1) for ends in rows]).astype(np.int64), np.array(floored), least))
-    return constant, *sums
+        one, other = low * inputs, high * inputs
+        clipped = (np.minimum(one, other) >= most) | (np.maximum(one, other) <= -most)
+        constant &= clipped | (one == other)
+    negated, upper = (
+        np.array(
+            [
+                (clip.cut(sign * low * inputs, factors.share) * constant).sum(axis=1)
+                for low in factors.row_low
+            ]
+        ).astype(np.int64)[None]
+        for sign in (-1.0, 1.0)
+    )
+    return constant, negated, upper
 
 
 class Entries(NamedTuple):
-    """Some entries of one column of a box's gradients, of shape (rows, n), row after row.
+    """Some entries of one column of gradients of shape (rows, n), row after row.
 
     Attributes:
         places: places in the flat array.
         records: the record of each.
-        rows: rows that have any.
-        starts: the first entry of each such row.
-        entries: the number of all.
     """
 
     places: Integers
     records: Integers
-    rows: Integers
-    starts: Integers
-    entries: int
+
+    @classmethod
+    def where(cls, chosen: npt.NDArray[np.bool_]) -> Entries:
+        """Return the chosen entries, ``chosen`` of shape (rows, n)."""
+        places = np.flatnonzero(chosen)
+        return cls(places, places % max(chosen.shape[1], 1))
+
+    def of(self, factors: Factors, column: int, rows: int) -> Factors:
+        """Return these entries of every box, which has ``rows`` rows: boxes become rows, entries
+        records.
+        """
+        boxes = len(factors.row_low) // rows
+        low, high = (
+            np.take(ends.reshape(boxes, -1), self.places, axis=1)
+            for ends in (factors.row_low, factors.row_high)
+        )
+        lower = factors.column_low[column, self.records][None]
+        exact = factors.column_low is factors.column_high
+        upper = lower if exact else factors.column_high[column, self.records][None]
+        share = None if factors.share is None else factors.share[self.records]
+        return Factors(low, high, lower, upper, share)
 
 
 def clipped_entries(factors: Factors, clip: Clip) -> list[Entries | None]:
@@ -126,21 +112,14 @@ def clipped_entries(factors: Factors, clip: Clip) -> list[Entries | None]:
     """
     gamma = clip.below if factors.share is None else np.floor(factors.share * clip.below)
     size = np.maximum(-factors.row_low, factors.row_high)
-    found: list[Entries | None] = []
-    for column in np.maximum(-factors.column_low, factors.column_high):
-        places = np.flatnonzero(size * column > gamma)
-        if 2 * len(places) > size.size:
-            found.append(None)
-            continue
-        row, records = np.divmod(places, max(size.shape[1], 1))
-        starts = np.flatnonzero(np.diff(row, prepend=-1))
-        found.append(Entries(places, records, row[starts], starts, size.size))
-    return found
+    columns = np.maximum(-factors.column_low, factors.column_high)
+    found = (Entries.where(size * column > gamma) for column in columns)
+    return [entries if 2 * len(entries.places) <= size.size else None for entries in found]
 
 
 def block_sums(
-    factors: Factors, clip: Clip, entries: list[Entries | None]
-) -> tuple[BlockSums, BlockSums]:
+    factors: Factors, clip: Clip, entries: list[Entries | None], rows: int
+) -> tuple[Integers, Integers]:
     """Return one block's sums of negated lower ends, and of upper ends, of clipped gradients.
 
     They are those of a matrix product, less what gamma takes off the entries that it may clip.
@@ -149,52 +128,32 @@ def block_sums(
         factors: factors of one layer, n at most ``RECORDS_AT_ONCE``, of one box or of several.
         clip: clip of that layer.
         entries: ``clipped_entries`` of a box around all of them.
+        rows: rows of one box.
 
     Returns:
-        Two sums for rows and columns.
+        Exact whole numbers, of shape (boxes, rows, columns) each.
     """
     # bit-exact: ends are whole numbers, and a block so small that their sums are too.
-    shape = factors.largest.shape
+    boxes, n = len(factors.row_low) // rows, factors.row_low.shape[1]
     dense = all(listed is None for listed in entries)
-    sums = np.empty((2, *shape)) if dense else np.stack(_unclipped_sums(factors))
-    floored = np.zeros(sums.shape, np.int64)
-    least = np.repeat(-np.minimum(factors.largest, clip.above)[None], 2, axis=0)
-    ones = np.ones(factors.row_low.shape[1])
+    sums = (
+        np.empty((2, boxes * rows, len(entries))) if dense else np.stack(_unclipped_sums(factors))
+    ).reshape(2, boxes, rows, len(entries))
+    ones = np.ones(n)
     for column, listed in enumerate(entries):
         if listed is None:
-            for side, ends in enumerate(_both_ends(factors, slice(None), column)):
-                clip.cut(ends, factors.share)
-                sums[side, :, column] = ends @ ones
-                least[side, :, column] = ends.min(axis=1, initial=clip.above)
-                # Eight comparisons to a byte, and bits are counted: several times faster than
-                # np.count_nonzero along an axis.
-                at_floor = np.packbits(ends == -clip.below, axis=1)
-                floored[side, :, column] = np.bitwise_count(at_floor).sum(axis=1)
+            for side, ends in zip(sums, _both_ends(factors, column), strict=True):
+                side[..., column] = (clip.cut(ends, factors.share) @ ones).reshape(boxes, rows)
         elif len(listed.places):
-            some = _listed(factors, listed, column)
-            boxes = len(some.row_low)
-            for side, ends in enumerate(_both_ends(some, slice(None), 0)):
-                cut = clip.cut(ends.copy(), some.share)
-                for table, of_entries in ((sums, cut - ends), (floored, cut == -clip.below)):
-                    found = table[side].reshape(boxes, -1, shape[1])
-                    found[:, listed.rows, column] += np.add.reduceat(
-                        of_entries, listed.starts, axis=1, dtype=table.dtype
-                    )
-    totals = sums.astype(np.int64)
-    return BlockSums(totals[0], floored[0], least[0]), BlockSums(totals[1], floored[1], least[1])
-
-
-def _listed(factors: Factors, listed: Entries, column: int) -> Factors:
-    """Return the listed entries of a column of every box: boxes become rows, entries records."""
-    low, high = (
-        np.take(ends.reshape(-1, listed.entries), listed.places, axis=1)
-        for ends in (factors.row_low, factors.row_high)
-    )
-    lower = factors.column_low[column, listed.records][None]
-    exact = factors.column_low is factors.column_high
-    upper = lower if exact else factors.column_high[column, listed.records][None]
-    share = None if factors.share is None else factors.share[listed.records]
-    return Factors(low, high, lower, upper, share)
+            some = listed.of(factors, column, rows)
+            row = listed.places // n
+            starts = np.flatnonzero(np.diff(row, prepend=-1))
+            for side, ends in zip(sums, _both_ends(some, 0), strict=True):
+                taken = ends.copy()
+                taken -= clip.cut(ends, some.share)
+                side[:, row[starts], column] -= np.add.reduceat(taken, starts, axis=1)
+    negated, upper = sums.astype(np.int64)
+    return negated, upper
 
 
 def _unclipped_sums(factors: Factors) -> tuple[Array, Array]:
@@ -213,102 +172,169 @@ def _unclipped_sums(factors: Factors) -> tuple[Array, Array]:
     return -least, high @ np.maximum(upper, 0.0).T + low @ np.minimum(upper, 0.0).T
 
 
-def _both_ends(factors: Factors, rows: slice | Integers, column: int) -> tuple[Array, Array]:
-    """Return negated lower ends, and upper ends, of the gradients of some rows and one column.
+def _both_ends(factors: Factors, column: int) -> tuple[Array, Array]:
+    """Return negated lower ends, and upper ends, of the gradients of one column.
 
     They are not clipped, and of shape (rows, n) each.
     """
-    lower, upper = factors.column_low[column], factors.column_high[column]
-    low, high = factors.row_low[rows], factors.row_high[rows]
-    if lower.min(initial=0.0) >= 0.0:
-        return low * -lower, high * upper
-    # Either the column is known exactly or the rows are non-negative: of both ends' products one is
-    # the least, one the largest.
-    upper_ends = low * upper
-    others = high * upper
-    if factors.column_low is factors.column_high:
-        lower_ends = np.minimum(upper_ends, others)
-    else:
-        lower_ends = low * lower
-        np.minimum(lower_ends, high * lower, out=lower_ends)
-    return np.negative(lower_ends, out=lower_ends), np.maximum(upper_ends, others, out=upper_ends)
+    return _end(factors, column, upper=False), _end(factors, column, upper=True)
+
+
+def _end(factors: Factors, column: int, *, upper: bool) -> Array:
+    """Return one of both ends, as ``_both_ends`` does."""
+    values = factors.column_high[column] if upper else -factors.column_low[column]
+    # Either the column is known exactly or the rows are non-negative: the larger product is the
+    # upper end.
+    ends = factors.row_high * values
+    if values.min(initial=0.0) < 0:
+        np.maximum(ends, factors.row_low * values, out=ends)
+    return ends
+
+
+class SmallEnds(NamedTuple):
+    """Where the smallest ends of one column are.
+
+    Attributes:
+        rows: rows that have any.
+        shape: their number, and the largest number of places in one.
+        parts: for each block of records the places, and where each goes in an array of ``shape``.
+    """
+
+    rows: Integers
+    shape: tuple[int, int]
+    parts: list[tuple[Entries, Integers]]
+
+    @classmethod
+    def of(
+        cls, listed: npt.NDArray[np.bool_], rows: Integers, parts: Sequence[Factors]
+    ) -> SmallEnds:
+        """Return the places listed, ``listed`` of shape (rows, records)."""
+        numbers = np.cumsum(listed, axis=1)
+        most, start, places = int(numbers[:, -1].max(initial=0)), 0, []
+        for part in parts:
+            n = part.row_low.shape[1]
+            row, record = np.nonzero(listed[:, start : start + n])
+            position = row * most + numbers[row, start + record] - 1
+            places.append((Entries(rows[row] * n + record, record), position))
+            start += n
+        return cls(rows, (len(rows), most), places)
 
 
 @dataclass(frozen=True, eq=False)
 class RecordEnds:
     """The upper, or negated lower, ends of clipped gradients of one layer over a whole batch.
 
-    Rows are those of every box, box after box. A block may have the rows of one box, which stand
-    for those of all.
-
     Attributes:
-        parts: factors of every block of records.
-        of_parts: sums over every block.
+        parts: factors of every block of records, box after box. A block may have one box, which
+            stands for all.
+        total: sums over the batch, exact, shape (boxes, rows, columns).
         clip: gamma.
         upper: whether the ends are the upper ones.
     """
 
     parts: Sequence[Factors]
-    of_parts: Sequence[BlockSums]
+    total: Integers
     clip: Clip
     upper: bool
 
-    def sums(self, rows: int) -> BlockSums:
-        """Return the sums over the batch, for ``rows`` rows."""
-        return reduce(BlockSums.plus, (part.of_boxes(rows) for part in self.of_parts))
-
-    @cached_property
+    @property
     def records(self) -> int:
         """The number of records."""
         return sum(part.row_low.shape[1] for part in self.parts)
 
-    def below(self, rows: Integers, column: int, limit: Array) -> tuple[Integers, Array]:
-        """Return ends below a limit, for some rows and one column.
+    def of(self, column: int) -> Array:
+        """Return every record's end for one column, shape (boxes rows, records)."""
+        return np.concatenate(
+            [
+                self.clip.cut(_end(part, column, upper=self.upper), part.share)
+                for part in self.parts
+            ],
+            axis=1,
+        )
+
+    def at(self, places: SmallEnds, column: int) -> Array:
+        """Return the ends at some places in increasing order, shape (boxes, rows, most).
+
+        They are infinite where a row has fewer places.
+        """
+        rows, most = places.shape
+        boxes = self.total.shape[0]
+        found = np.full((boxes, rows * most), np.inf)
+        for part, (entries, position) in zip(self.parts, places.parts, strict=True):
+            some = entries.of(part, column, self.total.shape[1])
+            ends = _end(some, 0, upper=self.upper)
+            found[:, position] = self.clip.cut(ends, some.share)
+        return np.sort(found.reshape(boxes, rows, most), axis=2)
+
+
+@dataclass(frozen=True, eq=False)
+class Removable:
+    """Which records are worth removing at any of several distances, whose boxes are nested.
+
+    Attributes:
+        all_least: whether the records removed are known to be at the least possible end, and as
+            many as possible are best, shape (rows, columns).
+        columns: where the smallest ends of the other rows are, None where no row has any.
+    """
+
+    all_least: npt.NDArray[np.bool_]
+    columns: list[SmallEnds | None]
+
+    @classmethod
+    def of(
+        cls, first: RecordEnds, last: RecordEnds, distances: Integers, *, counting: Counting
+    ) -> Removable:
+        """Return what the ends over the smallest and over the largest box tell about all.
+
+        Ends grow with the box. So at each distance the k smallest are among k records that are the
+        smallest over the largest box, and those that lie below all these over the smallest.
 
         Args:
-            rows, column: the rows and the column.
-            limit: shape (rows,), above -gamma.
-
-        Returns:
-            The number of ends in each row, shape (rows,), and the ends in any order, padded to
-            (rows, most) by what is no end.
+            first, last: ends over the smallest box, and over the largest, one box each.
+            distances: the distances, increasing.
+            counting: as for ``mean_bound``.
         """
-        places, values = [np.zeros(0, np.int64)], [np.zeros(0)]
-        for part, sums in zip(self.parts, self.of_parts, strict=True):
-            here = np.flatnonzero(sums.least[rows % len(sums.least), column] < limit)
-            if not len(here):
+        clip, records = last.clip, last.records
+        rows, columns = last.total.shape[1:]
+        found = cls(np.zeros((rows, columns), dtype=bool), [None] * columns)
+        k = int(distances[-1])
+        most = min(k, records)
+        if most == 0 or counting == "insert":
+            return found
+        limit = np.full((rows, columns), np.inf)
+        numerator = np.full((rows, columns), -np.inf if counting == "remove" else np.inf)
+        if counting == "add-remove":
+            added = _up(last.total[0], clip.shift) + k * clip.coarse
+            # A removal in place of an addition never raises the numerator, and takes two off the
+            # size: it is worth nothing where the numerator is negative.
+            limit = np.where(added > 0, _worth_removing(added, records - k, clip), -np.inf)
+            limit *= 2.0**clip.shift
+            numerator = _up(first.total[0], clip.shift) + int(distances[0]) * clip.coarse
+        # The removal of a record at the least possible end takes at most one unit off the
+        # numerator: as many as possible are best, if that is large beside the size.
+        large = numerator > 2.0 * (records + 2.0 * k)
+        for column in range(columns):
+            smallest = first.of(column)
+            looked_at = np.flatnonzero(smallest.min(axis=1) < limit[:, column])
+            largest = last.of(column)[looked_at]
+            chosen = np.argpartition(largest, most - 1, axis=1)[:, :most]
+            bar = np.take_along_axis(largest, chosen[:, -1:], axis=1)
+            least = (bar[:, 0] == -clip.below) & large[looked_at, column]
+            found.all_least[looked_at[least], column] = True
+            looked_at = looked_at[~least]
+            if not len(looked_at):
                 continue
-            # Clipped first: an end far above gamma counts as gamma, which the limit may lie above.
-            ends = self.clip.cut(self._ends(part, rows[here], column), part.share)
-            found = np.flatnonzero(ends < limit[here, None])
-            places.append(here[found // ends.shape[1]])
-            values.append(ends.ravel()[found])
-        return _packed(np.concatenate(places), np.concatenate(values), limit)
-
-    def clipped(self, rows: Integers, column: int) -> Iterator[Array]:
-        """Yield every record's end for some rows and one column, block by block.
-
-        Each block's shape is (rows, records of the block).
-        """
-        for part in self.parts:
-            yield self.clip.cut(self._ends(part, rows, column), part.share)
-
-    def _ends(self, part: Factors, rows: Integers, column: int) -> Array:
-        """Return ends that are not clipped."""
-        values = part.column_high[column] if self.upper else -part.column_low[column]
-        rows = rows % len(part.row_low)
-        # Either the column is known exactly or the rows are non-negative: the larger product is the
-        # upper end.
-        ends = part.row_high[rows]
-        ends *= values
-        if values.min(initial=0.0) < 0:
-            others = part.row_low[rows]
-            others *= values
-            np.maximum(ends, others, out=ends)
-        return ends
+            smallest = smallest[looked_at]
+            listed = smallest < bar[~least]
+            np.put_along_axis(listed, chosen[~least], True, axis=1)
+            listed &= smallest < limit[looked_at, column, None]
+            found.columns[column] = SmallEnds.of(listed, looked_at, last.parts)
+        return found
 
 
-def mean_bound(ends: RecordEnds, distances: Integers, *, counting: Counting) -> Array:
+def mean_bound(
+    ends: RecordEnds, distances: Integers, removable: Removable, *, counting: Counting
+) -> Array:
     """Return upper bounds on the mean gradient of every batch at the given distances, in coarse
     units.
 
@@ -318,52 +344,50 @@ def mean_bound(ends: RecordEnds, distances: Integers, *, counting: Counting) -> 
     l = 0, with "insert" at j = 0 and l = k. It is gamma once k reaches b, but for insertions.
 
     Args:
-        ends: the b records' upper ends. Single ones are looked at where their sum alone does not
-            decide.
-        distances: k of each row's box, shape (rows,).
+        ends: the b records' upper ends, over a box for each distance, or over one for all.
+        distances: k of each box, shape (boxes,).
+        removable: which records are looked at.
         counting: the one of these four countings.
 
     Returns:
-        Shape (rows, columns).
+        Shape (boxes, rows, columns).
     """
-    clip, sums, records = ends.clip, ends.sums(len(distances)), ends.records
-    gamma, total = clip.coarse, sums.total
-    bound = np.where(distances[:, None] > 0, gamma, 0.0) + np.zeros(total.shape)
-    open_ = (distances < records)[:, None] & np.ones(total.shape, dtype=bool)
+    clip, records = ends.clip, ends.records
+    k = distances[:, None, None]
+    none = np.where(k > 0, clip.coarse, 0.0) + np.zeros(ends.total.shape)
     if records == 0:
-        return bound
-    if counting == "replace":
-        return _replaced(ends, distances, bound, open_)
-    if counting == "remove":
-        return _removed(ends, distances, bound, open_)
-    k = distances[:, None].astype(np.float64)
-    added = _up(total, clip.shift) + k * gamma
-    if counting == "insert":
-        return np.asarray(added / (records + k))
-    np.copyto(bound, added / (records + k), where=open_)
-    limit = _worth_removing(added, records - k, clip) * 2.0**clip.shift
-    # A removal in place of an addition never raises the numerator, and takes two off the size: it
-    # is worth nothing where the numerator is negative.
-    unsettled = open_ & (k > 0) & (added > 0) & (sums.least < limit)
-    # Where k records or more are at the least possible end, each takes at most one unit off the
-    # numerator: all k are best, if that is large beside the size.
-    whole = unsettled & (sums.floored >= k) & (added > 2.0 * (records + 2.0 * k))
-    left = _up(total + distances[:, None] * int(clip.below), clip.shift)
-    np.divide(left, records - k, out=bound, where=whole)
-    unsettled &= ~whole
-    for column in np.flatnonzero(unsettled.any(axis=0)).tolist():
-        rows = np.flatnonzero(unsettled[:, column])
-        most = int(distances[rows].max())
-        found, candidates = ends.below(rows, column, limit[rows, column])
-        removed = _smallest_sums(candidates, most)
-        j = np.arange(1, removed.shape[-1] + 1)
-        left = _up(total[rows, column][:, None] - removed, clip.shift)
-        size = records + k[rows] - 2.0 * j
-        possible = j <= np.minimum(found, distances[rows])[:, None]
+        return none
+
+    def mean(total: Integers, removed: Integers, k: Integers, j: Integers) -> Array:
+        added, size = {
+            "add-remove": (k - j, records + k - 2 * j),
+            "replace": (k, records + 0 * k),
+            "remove": (0 * k, records - j),
+            "insert": (k, records + k),
+        }[counting]
         with np.errstate(divide="ignore", invalid="ignore"):
-            means = np.where(possible, (left + (k[rows] - j) * gamma) / size, -np.inf)
-        bound[rows, column] = np.maximum(bound[rows, column], means.max(axis=1, initial=-np.inf))
-    return bound
+            return np.asarray((_up(total - removed, clip.shift) + added * clip.coarse) / size)
+
+    bound = mean(ends.total, np.int64(0), k, np.int64(0))
+    if counting == "insert":
+        return bound
+    possible = (k < records) & (k > 0)
+    if counting == "replace":
+        bound = np.where(possible, -np.inf, bound)
+    whole = mean(ends.total, -k * int(clip.below), k, k)
+    bound = np.where(possible & removable.all_least, whole, bound)
+    for column, places in enumerate(removable.columns):
+        if places is None:
+            continue
+        smallest = ends.at(places, column)[..., : int(distances[-1])]
+        listed = np.isfinite(smallest)
+        removed = np.cumsum(np.where(listed, smallest, 0.0).astype(np.int64), axis=2)
+        j = np.arange(1, smallest.shape[2] + 1)
+        listed = listed & ((j == k) if counting == "replace" else (j <= k))
+        means = mean(ends.total[:, places.rows, column, None], removed, k, j)
+        best = np.where(listed, means, -np.inf).max(axis=2, initial=-np.inf)
+        bound[:, places.rows, column] = np.maximum(bound[:, places.rows, column], best)
+    return np.where(k < records, bound, none)
 
 
 def _worth_removing(added: Array, fewest: Array, clip: Clip) -> Array:
@@ -382,134 +406,6 @@ def _worth_removing(added: Array, fewest: Array, clip: Clip) -> Array:
     """
     largest = np.divide(added, fewest, out=np.full(added.shape, clip.coarse), where=fewest > 0)
     return np.asarray(2.0 * np.clip(largest, 0.0, clip.coarse) - clip.coarse + 2.0)
-
-
-def _replaced(
-    ends: RecordEnds, distances: Integers, bound: Array, open_: npt.NDArray[np.bool_]
-) -> Array:
-    """Return the bound for k removed and k added.
-
-    Every record's entry is coarsened by itself, so that all sums of entries are exact.
-    """
-    rows = np.flatnonzero(open_[:, 0])
-    if not len(rows):
-        return bound
-    k, clip, coarser = distances[rows], ends.clip, 2.0**-ends.clip.shift
-    for column in range(bound.shape[1]):
-        total = np.zeros(len(rows), np.int64)
-        smallest = SmallestEnds.of(k)
-        for values in ends.clipped(rows, column):
-            smallest = smallest.with_block(values)
-            # Scaling by a power of two is exact, and so is a sum of 1024 entries of at most 30
-            # bits.
-            np.multiply(values, coarser, out=values)
-            np.ceil(values, out=values)
-            total += (values @ np.ones(values.shape[1])).astype(np.int64)
-        total -= smallest.coarse_sums(clip.shift)
-        bound[rows, column] = (total + k * clip.coarse) / ends.records
-    return bound
-
-
-def _removed(
-    ends: RecordEnds, distances: Integers, bound: Array, open_: npt.NDArray[np.bool_]
-) -> Array:
-    """Return the bound for up to k removed.
-
-    It is the maximum over all numbers up to k, so that the rounding of sums nests too.
-    """
-    rows = np.flatnonzero(open_[:, 0])
-    if not len(rows):
-        return bound
-    k, clip, records = distances[rows], ends.clip, ends.records
-    sums = ends.sums(len(distances)).total
-    j = np.arange(1, int(k.max(initial=0)) + 1)
-    for column in range(bound.shape[1]):
-        total = sums[rows, column]
-        smallest = SmallestEnds.of(k)
-        for values in ends.clipped(rows, column):
-            smallest = smallest.with_block(values)
-        finite = np.where(np.isinf(smallest.kept), 0.0, smallest.kept).astype(np.int64)
-        left = _up(total[:, None] - np.cumsum(finite, axis=1), clip.shift)
-        means = np.where(j <= k[:, None], left / np.maximum(records - j, 1), -np.inf)
-        none = _up(total, clip.shift) / records
-        bound[rows, column] = np.maximum(none, means.max(axis=1, initial=-np.inf))
-    return bound
-
-
-@dataclass(frozen=True, eq=False)
-class SmallestEnds:
-    """The k smallest ends of every row among the blocks seen so far.
-
-    Attributes:
-        k: number of ends of each row, shape (rows,).
-        kept: increasing ends, shape (rows, most), infinite from a row's k on, and where there were
-            fewer.
-    """
-
-    k: Integers
-    kept: Array
-
-    @classmethod
-    def of(cls, k: Integers) -> SmallestEnds:
-        """Return the ends of no block yet."""
-        return cls(k, np.full((len(k), int(k.max(initial=0))), np.inf))
-
-    def with_block(self, values: Array) -> SmallestEnds:
-        """Return the ends with one block more, ``values`` of shape (rows, n).
-
-        Only ends below the largest one kept can matter. After the first blocks they are few, so
-        that nothing is sorted but them.
-        """
-        most = self.kept.shape[1]
-        if most == 0:
-            return self
-        limit = np.where(self.k > 0, self.kept[np.arange(len(self.k)), self.k - 1], -np.inf)
-        if most < values.shape[1] and np.isinf(limit).all():
-            return self._keeping(np.partition(values, most - 1, axis=1)[:, :most])
-        found = np.flatnonzero(values < limit[:, None])
-        if not len(found):
-            return self
-        _, packed = _packed(
-            found // values.shape[1], values.ravel()[found], np.full(len(self.k), np.inf)
-        )
-        return self._keeping(np.concatenate([self.kept, packed], axis=1))
-
-    def coarse_sums(self, shift: int) -> Integers:
-        """Return the sums of each row's k smallest ends, each rounded up to coarse units."""
-        entries = _up(np.where(np.isinf(self.kept), 0.0, self.kept).astype(np.int64), shift)
-        return np.asarray(entries.astype(np.int64).sum(axis=1))
-
-    def _keeping(self, candidates: Array) -> SmallestEnds:
-        most = self.kept.shape[1]
-        kept = np.sort(candidates, axis=1)[:, :most]
-        kept[np.arange(most) >= self.k[:, None]] = np.inf
-        return SmallestEnds(self.k, kept)
-
-
-def _packed(place: Integers, values: Array, fill: Array) -> tuple[Integers, Array]:
-    """Put values of each row side by side, in any order.
-
-    Args:
-        place: row of each value, shape (n,).
-        values: shape (n,).
-        fill: shape (rows,), whose largest entry stands where a row has fewer values.
-
-    Returns:
-        Numbers of values, shape (rows,), and values, shape (rows, most).
-    """
-    order = np.argsort(place, kind="stable")
-    numbers = np.bincount(place, minlength=len(fill))
-    packed = np.full((len(fill), int(numbers.max(initial=0))), fill.max(initial=0.0))
-    packed[np.arange(packed.shape[1]) < numbers[:, None]] = values[order]
-    return numbers, packed
-
-
-def _smallest_sums(values: Array, most: int) -> Integers:
-    """Return the sums of the 1, 2, ..., ``most`` smallest values of each row, exactly."""
-    smallest = (
-        np.partition(values, most - 1, axis=1)[:, :most] if most < values.shape[1] else values
-    )
-    return np.cumsum(np.sort(smallest, axis=1).astype(np.int64), axis=1)
 
 
 def _up(values: Integers | np.int64, shift: int) -> Array:
