@@ -9,7 +9,7 @@ from changing (docs/certified.md, theorem 1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
@@ -309,14 +309,50 @@ class _Block(NamedTuple):
 
     Attributes:
         inputs, labels: the records.
-        summed: inputs, 0 where an entry of the gradient is one number over all boxes.
-        settled: whether every entry is.
+        summed: inputs, 0 where a clipped entry of the gradient is one number over all boxes, or
+            None where every entry is.
     """
 
     inputs: Array
     labels: Integers
-    summed: Array
-    settled: bool
+    summed: Array | None
+
+
+_Sums = tuple[Integers, Integers]
+"""Sums over a batch of negated lower ends, and of upper ends."""
+
+_Sides = tuple[RecordEnds, RecordEnds]
+"""A layer's gradients: negated lower ends, and upper ends."""
+
+
+def _settled(
+    last: IntervalNetwork, clip: Clip, batch: tuple[Array, Integers]
+) -> tuple[list[_Block], _Sums]:
+    """Return a batch in blocks, and sums of those clipped entries that are one number over all
+    boxes of a linear model, of which ``last`` is the largest.
+
+    Where gradients are clipped most are. They are looked at once, not once for each box, and so are
+    records that have no others: the first block.
+    """
+    inputs, labels = batch
+    found = [
+        constant_entries(last.factors(inputs[:, block], labels[block])[0], clip)
+        for block in _slices(len(labels))
+    ]
+    constant = np.concatenate([entries for entries, _, _ in found], axis=1)
+    done = constant.all(axis=0)
+    rest = np.flatnonzero(~done)
+    blocks = [_Block(inputs[:, done], labels[done], None)]
+    for block in _slices(len(rest)):
+        own = inputs[:, rest[block]]
+        blocks.append(_Block(own, labels[rest[block]], own * ~constant[:, rest[block]]))
+    return blocks, (sum(negated for _, negated, _ in found), sum(upper for _, _, upper in found))
+
+
+def _slices(records: int) -> list[slice]:
+    """Return blocks of records, one of none where there are none."""
+    starts = range(0, max(records, 1), RECORDS_AT_ONCE)
+    return [slice(start, start + RECORDS_AT_ONCE) for start in starts]
 
 
 def _mean_bounds(
@@ -333,33 +369,25 @@ def _mean_bounds(
     The boxes of the distances are nested, so what holds over the largest holds over all.
     """
     counting, hidden = grids.settings.counting, bool(grids.settings.hidden)
+    alike = all(bool((ends[0] == ends[-1]).all()) for ends in (*low, *high))
 
-    def network(place: int) -> IntervalNetwork:
-        box = place if hidden else [place]
+    def network(place: int | slice) -> IntervalNetwork:
+        box = place if hidden or isinstance(place, slice) else [place]
         return IntervalNetwork(grids, [ends[box] for ends in low], [ends[box] for ends in high])
 
-    alike = all(bool((ends[0] == ends[-1]).all()) for ends in (*low, *high))
-    first, last = network(0), network(-1)
-    blocks, settled = [], [(np.int64(0), np.int64(0)) for _ in clips]
-    for start in range(0, max(len(batch[1]), 1), RECORDS_AT_ONCE):
-        inputs, labels = (part[..., start : start + RECORDS_AT_ONCE] for part in batch)
-        if hidden or alike:
-            blocks.append(_Block(inputs, labels, inputs, settled=False))
-            continue
-        # Most entries of clipped gradients are one number over all boxes: they are looked at once,
-        # not once for each, and so are records that have no others.
-        constant, *sums = constant_entries(last.factors(inputs, labels)[0], clips[0])
-        settled[0] = (settled[0][0] + sums[0], settled[0][1] + sums[1])
-        done = constant.all(axis=0)
-        for records in (done, ~done):
-            own = inputs[:, records]
-            blocks.append(
-                _Block(own, labels[records], own * ~constant[:, records], settled=records is done)
-            )
+    last = network(-1)
+    settled: list[_Sums] = [(np.int64(0), np.int64(0)) for _ in clips]
+    if hidden or alike:
+        blocks = [
+            _Block(batch[0][:, block], batch[1][block], batch[0][:, block])
+            for block in _slices(len(batch[1]))
+        ]
+    else:
+        blocks, settled[0] = _settled(last, clips[0], batch)
 
     def factors(network: IntervalNetwork) -> list[list[Factors]]:
         return [
-            (last if block.settled else network).factors(block.inputs, block.labels)
+            (last if block.summed is None else network).factors(block.inputs, block.labels)
             for block in blocks
         ]
 
@@ -368,62 +396,71 @@ def _mean_bounds(
             return part
         return replace(part, column_low=block.summed, column_high=block.summed)
 
-    around = factors(last)
+    one_by_one = hidden and not alike
+    found = factors(last if one_by_one or alike else network(slice(None)))
+    rows = [len(part.row_low) for part in found[0]]
     entries = [
         [
-            clipped_entries(summed(part, layer, block), clips[layer])
+            clipped_entries(summed(part.box(-1, rows[layer]), layer, block), clips[layer])
             for layer, part in enumerate(parts)
+            if block.summed is not None
         ]
-        for block, parts in zip(blocks, around, strict=True)
+        for block, parts in zip(blocks, found, strict=True)
     ]
 
-    def both_ends(found: list[list[Factors]]) -> list[tuple[RecordEnds, RecordEnds]]:
+    def gradients(found: list[list[Factors]]) -> list[_Sides]:
         layers = []
         for layer, clip in enumerate(clips):
-            rows = len(around[0][layer].row_low)
             negated, upper = settled[layer]
             for block, parts, listed in zip(blocks, found, entries, strict=True):
-                sums = block_sums(summed(parts[layer], layer, block), clip, listed[layer], rows)
-                negated, upper = negated + sums[0], upper + sums[1]
-            own = [parts[layer] for parts in found]
+                if block.summed is not None:
+                    part = summed(parts[layer], layer, block)
+                    sums = block_sums(part, clip, listed[layer], rows[layer])
+                    negated, upper = negated + sums[0], upper + sums[1]
+            parts = [of_block[layer] for of_block in found]
             layers.append(
                 (
-                    RecordEnds(own, negated, clip, upper=False),
-                    RecordEnds(own, upper, clip, upper=True),
+                    RecordEnds(parts, negated, clip, upper=False),
+                    RecordEnds(parts, upper, clip, upper=True),
                 )
             )
         return layers
 
-    of_last = both_ends(around)
-    of_first = of_last if alike else both_ends(factors(first))
+    of_last = gradients(found)
+    of_first = gradients(factors(network(0))) if one_by_one else of_last
     removable = [
-        [Removable.of(*ends, distances, counting=counting) for ends in zip(*layers, strict=True)]
-        for layers in zip(of_first, of_last, strict=True)
+        [
+            Removable.of(one.box(0), other.box(-1), distances, counting=counting)
+            for one, other in zip(*sides, strict=True)
+        ]
+        for sides in zip(of_first, of_last, strict=True)
     ]
-    found: Iterable[tuple[list[tuple[RecordEnds, RecordEnds]], Integers]] = [(of_last, distances)]
-    if hidden and not alike:
-        found = (
-            (both_ends(factors(network(place))), distances[place : place + 1])
-            for place in range(len(distances))
-        )
-    elif not alike:
-        found = [(both_ends(factors(IntervalNetwork(grids, low, high))), distances)]
-    bounds: list[list[tuple[Array, Array]]] = [[] for _ in clips]
-    for layers, k in found:
-        for layer, (sides, where) in enumerate(zip(layers, removable, strict=True)):
-            lower, upper = (
+
+    def bounds(of_boxes: list[_Sides], k: Integers) -> list[list[Array]]:
+        return [
+            [
                 mean_bound(ends, k, places, counting=counting)
                 for ends, places in zip(sides, where, strict=True)
-            )
-            bounds[layer].append((-lower, upper))
-    # Rows are units in the first layer, and what enters in later ones.
-    return [
-        tuple(
-            np.concatenate(side) if layer == 0 else np.concatenate(side).swapaxes(1, 2)
-            for side in zip(*of_layer, strict=True)
-        )
-        for layer, of_layer in enumerate(bounds)
-    ]
+            ]
+            for sides, where in zip(of_boxes, removable, strict=True)
+        ]
+
+    if one_by_one:
+        each = [bounds(of_first, distances[:1])]
+        for place in range(1, len(distances) - 1):
+            own = gradients(factors(network(place)))
+            each.append(bounds(own, distances[place : place + 1]))
+        each.append(bounds(of_last, distances[-1:]))
+    else:
+        each = [bounds(of_last, distances)]
+    means = []
+    for layer in range(len(clips)):
+        negated, upper = (np.concatenate([one[layer][side] for one in each]) for side in (0, 1))
+        # Rows are units in the first layer, and what enters in later ones.
+        if layer:
+            negated, upper = negated.swapaxes(1, 2), upper.swapaxes(1, 2)
+        means.append((-negated, upper))
+    return means
 
 
 def _check_nested(lower: Sequence[Array], upper: Sequence[Array]) -> None:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +34,11 @@ class Factors:
     column_low: Array
     column_high: Array
     share: Array | None = None
+
+    def box(self, place: int, rows: int) -> Factors:
+        """Return the factors of the first box (0) or the last (-1), which has ``rows`` rows."""
+        own = slice(0, rows) if place == 0 else slice(len(self.row_low) - rows, None)
+        return replace(self, row_low=self.row_low[own], row_high=self.row_high[own])
 
 
 def positive_part(values: Array) -> Array:

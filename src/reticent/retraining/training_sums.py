@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -241,6 +241,11 @@ class RecordEnds:
     def records(self) -> int:
         """The number of records."""
         return sum(part.row_low.shape[1] for part in self.parts)
+
+    def box(self, place: int) -> RecordEnds:
+        """Return the ends over the first box (0) or the last (-1)."""
+        parts = [part.box(place, self.total.shape[1]) for part in self.parts]
+        return replace(self, parts=parts, total=self.total[[place]])
 
     def of(self, column: int) -> Array:
         """Return every record's end for one column, shape (boxes rows, records)."""
