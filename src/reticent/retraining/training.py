@@ -24,10 +24,10 @@ from reticent.retraining.training_network import Factors, IntervalNetwork
 from reticent.retraining.training_settings import RECORDS_AT_ONCE, TrainingGrids, TrainingSettings
 from reticent.retraining.training_sums import (
     Clip,
+    Clipped,
     RecordEnds,
     Removable,
     block_sums,
-    clipped_entries,
     constant_entries,
     mean_bound,
 )
@@ -401,7 +401,7 @@ def _mean_bounds(
     rows = [len(part.row_low) for part in found[0]]
     entries = [
         [
-            clipped_entries(summed(part.box(-1, rows[layer]), layer, block), clips[layer])
+            Clipped.of(summed(part.box(-1, rows[layer]), layer, block), clips[layer])
             for layer, part in enumerate(parts)
             if block.summed is not None
         ]

@@ -13,6 +13,8 @@ from reticent.core.arrays import Array, Integers
 from reticent.retraining.training_network import Factors
 from reticent.retraining.training_settings import Counting
 
+_ENDS_AT_ONCE = 2**19
+
 
 @dataclass(frozen=True)
 class Clip:
@@ -74,52 +76,69 @@ def constant_entries(
 
 
 class Entries(NamedTuple):
-    """Some entries of one column of gradients of shape (rows, n), row after row.
+    """Some entries of gradients.
 
     Attributes:
-        places: places in the flat array.
-        records: the record of each.
+        places: places in an array of shape (rows of a box, n).
+        records, columns: the record and the column of each.
     """
 
     places: Integers
     records: Integers
+    columns: Integers
 
-    @classmethod
-    def where(cls, chosen: npt.NDArray[np.bool_]) -> Entries:
-        """Return the chosen entries, ``chosen`` of shape (rows, n)."""
-        places = np.flatnonzero(chosen)
-        return cls(places, places % max(chosen.shape[1], 1))
-
-    def of(self, factors: Factors, column: int, rows: int) -> Factors:
-        """Return these entries of every box, which has ``rows`` rows: boxes become rows, entries
-        records.
+    def both_ends(self, factors: Factors, rows: int) -> tuple[Array, Array, Array | None]:
+        """Return negated lower ends, and upper ends, shape (boxes, entries), not clipped, and the
+        shares of their records.
         """
-        boxes = len(factors.row_low) // rows
         low, high = (
-            np.take(ends.reshape(boxes, -1), self.places, axis=1)
+            np.take(ends.reshape(len(ends) // rows, -1), self.places, axis=1)
             for ends in (factors.row_low, factors.row_high)
         )
-        lower = factors.column_low[column, self.records][None]
-        exact = factors.column_low is factors.column_high
-        upper = lower if exact else factors.column_high[column, self.records][None]
+        lower = upper = factors.column_high[self.columns, self.records]
+        if factors.column_low is not factors.column_high:
+            lower = factors.column_low[self.columns, self.records]
         share = None if factors.share is None else factors.share[self.records]
-        return Factors(low, high, lower, upper, share)
+        return _largest(low, high, -lower), _largest(low, high, upper), share
 
 
-def clipped_entries(factors: Factors, clip: Clip) -> list[Entries | None]:
-    """Return the entries of each column that gamma may clip somewhere in a box, None for more than
-    half.
+class Clipped(NamedTuple):
+    """Entries that gamma may clip somewhere in a box.
+
+    Attributes:
+        dense: columns where they are more than a quarter.
+        entries: those of the other columns, sorted by column and row.
+        starts: the first entry of each column and row that has any.
+        lines: the rows and the columns of these.
     """
-    gamma = clip.below if factors.share is None else np.floor(factors.share * clip.below)
-    size = np.maximum(-factors.row_low, factors.row_high)
-    columns = np.maximum(-factors.column_low, factors.column_high)
-    found = (Entries.where(size * column > gamma) for column in columns)
-    return [entries if 2 * len(entries.places) <= size.size else None for entries in found]
+
+    dense: list[int]
+    entries: Entries
+    starts: Integers
+    lines: tuple[Integers, Integers]
+
+    @classmethod
+    def of(cls, factors: Factors, clip: Clip) -> Clipped:
+        """Return what gamma may clip, from the factors of one box."""
+        gamma = clip.below if factors.share is None else np.floor(factors.share * clip.below)
+        size = np.maximum(-factors.row_low, factors.row_high)
+        dense, places, columns = [], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        largest = np.maximum(-factors.column_low, factors.column_high)
+        for column, values in enumerate(largest):
+            found = np.flatnonzero(size * values > gamma)
+            if 4 * len(found) > size.size:
+                dense.append(column)
+            else:
+                places.append(found)
+                columns.append(np.full(len(found), column))
+        place, column_of = np.concatenate(places), np.concatenate(columns)
+        row, record = np.divmod(place, max(size.shape[1], 1))
+        starts = np.flatnonzero(np.diff(column_of * len(size) + row, prepend=-1))
+        entries = Entries(place, record, column_of)
+        return cls(dense, entries, starts, (row[starts], column_of[starts]))
 
 
-def block_sums(
-    factors: Factors, clip: Clip, entries: list[Entries | None], rows: int
-) -> tuple[Integers, Integers]:
+def block_sums(factors: Factors, clip: Clip, clipped: Clipped, rows: int) -> Integers:
     """Return one block's sums of negated lower ends, and of upper ends, of clipped gradients.
 
     They are those of a matrix product, less what gamma takes off the entries that it may clip.
@@ -127,33 +146,30 @@ def block_sums(
     Args:
         factors: factors of one layer, n at most ``RECORDS_AT_ONCE``, of one box or of several.
         clip: clip of that layer.
-        entries: ``clipped_entries`` of a box around all of them.
+        clipped: the entries that may be clipped in a box around all of them.
         rows: rows of one box.
 
     Returns:
-        Exact whole numbers, of shape (boxes, rows, columns) each.
+        Exact whole numbers, shape (2, boxes, rows, columns).
     """
     # bit-exact: ends are whole numbers, and a block so small that their sums are too.
-    boxes, n = len(factors.row_low) // rows, factors.row_low.shape[1]
-    dense = all(listed is None for listed in entries)
-    sums = (
-        np.empty((2, boxes * rows, len(entries))) if dense else np.stack(_unclipped_sums(factors))
-    ).reshape(2, boxes, rows, len(entries))
-    ones = np.ones(n)
-    for column, listed in enumerate(entries):
-        if listed is None:
-            for side, ends in zip(sums, _both_ends(factors, column), strict=True):
-                side[..., column] = (clip.cut(ends, factors.share) @ ones).reshape(boxes, rows)
-        elif len(listed.places):
-            some = listed.of(factors, column, rows)
-            row = listed.places // n
-            starts = np.flatnonzero(np.diff(row, prepend=-1))
-            for side, ends in zip(sums, _both_ends(some, 0), strict=True):
-                taken = ends.copy()
-                taken -= clip.cut(ends, some.share)
-                side[:, row[starts], column] -= np.add.reduceat(taken, starts, axis=1)
-    negated, upper = sums.astype(np.int64)
-    return negated, upper
+    columns, n = factors.column_low.shape
+    if len(clipped.dense) < columns:
+        sums = np.stack(_unclipped_sums(factors))
+    else:
+        sums = np.empty((2, len(factors.row_low), columns))
+    sums = sums.reshape(2, -1, rows, columns)
+    for column in clipped.dense:
+        values = factors.column_low[column], factors.column_high[column]
+        for side, ends in zip(sums, _both_ends(factors, *values), strict=True):
+            clip.cut(ends, factors.share)
+            side[..., column] = (ends @ np.ones(n)).reshape(-1, rows)
+    if len(clipped.starts):
+        *both, share = clipped.entries.both_ends(factors, rows)
+        for side, ends in zip(sums, both, strict=True):
+            taken = ends - clip.cut(ends.copy(), share)
+            side[:, *clipped.lines] -= np.add.reduceat(taken, clipped.starts, axis=1)
+    return sums.astype(np.int64)
 
 
 def _unclipped_sums(factors: Factors) -> tuple[Array, Array]:
@@ -172,52 +188,62 @@ def _unclipped_sums(factors: Factors) -> tuple[Array, Array]:
     return -least, high @ np.maximum(upper, 0.0).T + low @ np.minimum(upper, 0.0).T
 
 
-def _both_ends(factors: Factors, column: int) -> tuple[Array, Array]:
-    """Return negated lower ends, and upper ends, of the gradients of one column.
+def _both_ends(factors: Factors, lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Return negated lower ends, and upper ends, of rows times a column, not clipped."""
+    rows = factors.row_low, factors.row_high
+    return _largest(*rows, -lower), _largest(*rows, upper)
 
-    They are not clipped, and of shape (rows, n) each.
+
+def _largest(low: Array, high: Array, values: Array) -> Array:
+    """Return the largest products of rows in [low, high] and values.
+
+    Values are one end of a column's: either the column is known exactly, or rows are not negative
+    and that end is the one to take.
     """
-    return _end(factors, column, upper=False), _end(factors, column, upper=True)
-
-
-def _end(factors: Factors, column: int, *, upper: bool) -> Array:
-    """Return one of both ends, as ``_both_ends`` does."""
-    values = factors.column_high[column] if upper else -factors.column_low[column]
-    # Either the column is known exactly or the rows are non-negative: the larger product is the
-    # upper end.
-    ends = factors.row_high * values
+    ends = np.asarray(high * values)
     if values.min(initial=0.0) < 0:
-        np.maximum(ends, factors.row_low * values, out=ends)
+        np.maximum(ends, low * values, out=ends)
     return ends
 
 
 class SmallEnds(NamedTuple):
-    """Where the smallest ends of one column are.
+    """Where the smallest ends of some lines are, a line being a row and a column.
 
     Attributes:
-        rows: rows that have any.
-        shape: their number, and the largest number of places in one.
-        parts: for each block of records the places, and where each goes in an array of ``shape``.
+        lines: the lines.
+        most: the largest number of places in one.
+        parts: for a block of records its index, the places in it, and where each goes in an array
+            of shape (lines, most).
     """
 
-    rows: Integers
-    shape: tuple[int, int]
-    parts: list[tuple[Entries, Integers]]
+    lines: Integers
+    most: int
+    parts: list[tuple[int, Entries, Integers]]
 
     @classmethod
-    def of(
-        cls, listed: npt.NDArray[np.bool_], rows: Integers, parts: Sequence[Factors]
-    ) -> SmallEnds:
-        """Return the places listed, ``listed`` of shape (rows, records)."""
-        numbers = np.cumsum(listed, axis=1)
-        most, start, places = int(numbers[:, -1].max(initial=0)), 0, []
-        for part in parts:
+    def of(cls, lines: Integers, line: Integers, record: Integers, ends: RecordEnds) -> SmallEnds:
+        """Return the places of some records, in blocks.
+
+        Args:
+            lines: the lines.
+            line, record: index into ``lines``, increasing, and record of each place.
+            ends: whose blocks.
+        """
+        numbers = np.bincount(line, minlength=len(lines))
+        most = int(numbers.max(initial=0))
+        position = line * most + np.arange(len(line)) - (np.cumsum(numbers) - numbers)[line]
+        row, column = np.divmod(lines[line], ends.total.shape[2])
+        parts, start = [], 0
+        for index, part in enumerate(ends.parts):
             n = part.row_low.shape[1]
-            row, record = np.nonzero(listed[:, start : start + n])
-            position = row * most + numbers[row, start + record] - 1
-            places.append((Entries(rows[row] * n + record, record), position))
+            own = np.flatnonzero((record >= start) & (record < start + n))
+            here = record[own] - start
+            if len(own):
+                parts.append(
+                    (index, Entries(row[own] * n + here, here, column[own]), position[own])
+                )
             start += n
-        return cls(rows, (len(rows), most), places)
+        return cls(lines, most, parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,34 +268,37 @@ class RecordEnds:
         """The number of records."""
         return sum(part.row_low.shape[1] for part in self.parts)
 
+    @property
+    def of_lines(self) -> Integers:
+        """The sums, shape (boxes, lines)."""
+        return self.total.reshape(len(self.total), -1)
+
     def box(self, place: int) -> RecordEnds:
         """Return the ends over the first box (0) or the last (-1)."""
         parts = [part.box(place, self.total.shape[1]) for part in self.parts]
         return replace(self, parts=parts, total=self.total[[place]])
 
-    def of(self, column: int) -> Array:
-        """Return every record's end for one column, shape (boxes rows, records)."""
-        return np.concatenate(
-            [
-                self.clip.cut(_end(part, column, upper=self.upper), part.share)
-                for part in self.parts
-            ],
-            axis=1,
-        )
+    def of(self, lines: Integers) -> Array:
+        """Return every record's end over one box, shape (lines, records)."""
+        row, column = np.divmod(lines, self.total.shape[2])
+        blocks = []
+        for part in self.parts:
+            values = part.column_high[column] if self.upper else -part.column_low[column]
+            ends = _largest(part.row_low[row], part.row_high[row], values)
+            blocks.append(self.clip.cut(ends, part.share))
+        return np.concatenate(blocks, axis=1)
 
-    def at(self, places: SmallEnds, column: int) -> Array:
-        """Return the ends at some places in increasing order, shape (boxes, rows, most).
+    def at(self, places: SmallEnds) -> Array:
+        """Return the ends at some places in increasing order, shape (boxes, lines, most).
 
-        They are infinite where a row has fewer places.
+        They are infinite where a line has fewer places.
         """
-        rows, most = places.shape
-        boxes = self.total.shape[0]
-        found = np.full((boxes, rows * most), np.inf)
-        for part, (entries, position) in zip(self.parts, places.parts, strict=True):
-            some = entries.of(part, column, self.total.shape[1])
-            ends = _end(some, 0, upper=self.upper)
-            found[:, position] = self.clip.cut(ends, some.share)
-        return np.sort(found.reshape(boxes, rows, most), axis=2)
+        boxes = len(self.total)
+        found = np.full((boxes, len(places.lines) * places.most), np.inf)
+        for index, entries, position in places.parts:
+            negated, upper, share = entries.both_ends(self.parts[index], self.total.shape[1])
+            found[:, position] = self.clip.cut(upper if self.upper else negated, share)
+        return np.sort(found.reshape(boxes, len(places.lines), places.most), axis=2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,13 +306,13 @@ class Removable:
     """Which records are worth removing at any of several distances, whose boxes are nested.
 
     Attributes:
-        all_least: whether the records removed are known to be at the least possible end, and as
-            many as possible are best, shape (rows, columns).
-        columns: where the smallest ends of the other rows are, None where no row has any.
+        all_least: whether the records to remove are known to be at the least possible end, and as
+            many as possible are best, shape (lines,).
+        places: where the smallest ends of other lines are.
     """
 
     all_least: npt.NDArray[np.bool_]
-    columns: list[SmallEnds | None]
+    places: SmallEnds
 
     @classmethod
     def of(
@@ -295,46 +324,46 @@ class Removable:
         smallest over the largest box, and those that lie below all these over the smallest.
 
         Args:
-            first, last: ends over the smallest box, and over the largest, one box each.
+            first, last: ends over the smallest box, and over the largest.
             distances: the distances, increasing.
             counting: as for ``mean_bound``.
         """
-        clip, records = last.clip, last.records
-        rows, columns = last.total.shape[1:]
-        found = cls(np.zeros((rows, columns), dtype=bool), [None] * columns)
-        k = int(distances[-1])
-        most = min(k, records)
-        if most == 0 or counting == "insert":
-            return found
-        limit = np.full((rows, columns), np.inf)
-        numerator = np.full((rows, columns), -np.inf if counting == "remove" else np.inf)
+        clip, records, k = last.clip, last.records, int(distances[-1])
+        lines, most = last.of_lines.shape[1], min(k, records)
+        all_least = np.zeros(lines, dtype=bool)
+        line, record = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        limit = np.full(lines, np.inf)
+        numerator = np.full(lines, -np.inf if counting == "remove" else np.inf)
         if counting == "add-remove":
-            added = _up(last.total[0], clip.shift) + k * clip.coarse
+            added = _up(last.of_lines[0], clip.shift) + k * clip.coarse
             # A removal in place of an addition never raises the numerator, and takes two off the
             # size: it is worth nothing where the numerator is negative.
             limit = np.where(added > 0, _worth_removing(added, records - k, clip), -np.inf)
             limit *= 2.0**clip.shift
-            numerator = _up(first.total[0], clip.shift) + int(distances[0]) * clip.coarse
+            numerator = _up(first.of_lines[0], clip.shift) + int(distances[0]) * clip.coarse
         # The removal of a record at the least possible end takes at most one unit off the
         # numerator: as many as possible are best, if that is large beside the size.
         large = numerator > 2.0 * (records + 2.0 * k)
-        for column in range(columns):
-            smallest = first.of(column)
-            looked_at = np.flatnonzero(smallest.min(axis=1) < limit[:, column])
-            largest = last.of(column)[looked_at]
+        at_once = max(1, _ENDS_AT_ONCE // max(records, 1))
+        for start in range(0, lines if most and counting != "insert" else 0, at_once):
+            own = np.arange(start, min(start + at_once, lines))
+            smallest = first.of(own)
+            kept = smallest.min(axis=1) < limit[own]
+            own, smallest = own[kept], smallest[kept]
+            largest = last.of(own)
             chosen = np.argpartition(largest, most - 1, axis=1)[:, :most]
             bar = np.take_along_axis(largest, chosen[:, -1:], axis=1)
-            least = (bar[:, 0] == -clip.below) & large[looked_at, column]
-            found.all_least[looked_at[least], column] = True
-            looked_at = looked_at[~least]
-            if not len(looked_at):
-                continue
-            smallest = smallest[looked_at]
-            listed = smallest < bar[~least]
-            np.put_along_axis(listed, chosen[~least], True, axis=1)
-            listed &= smallest < limit[looked_at, column, None]
-            found.columns[column] = SmallEnds.of(listed, looked_at, last.parts)
-        return found
+            listed = smallest < bar
+            np.put_along_axis(listed, chosen, True, axis=1)
+            least = (bar[:, 0] == -clip.below) & large[own]
+            all_least[own[least]] = True
+            listed &= (smallest < limit[own, None]) & ~least[:, None]
+            found = np.nonzero(listed)
+            line.append(own[found[0]])
+            record.append(found[1])
+        listed_lines, index = np.unique(np.concatenate(line), return_inverse=True)
+        places = SmallEnds.of(listed_lines, index, np.concatenate(record), last)
+        return cls(all_least, places)
 
 
 def mean_bound(
@@ -350,18 +379,16 @@ def mean_bound(
 
     Args:
         ends: the b records' upper ends, over a box for each distance, or over one for all.
-        distances: k of each box, shape (boxes,).
+        distances: k of each box, shape (boxes,), increasing.
         removable: which records are looked at.
         counting: the one of these four countings.
 
     Returns:
         Shape (boxes, rows, columns).
     """
-    clip, records = ends.clip, ends.records
-    k = distances[:, None, None]
-    none = np.where(k > 0, clip.coarse, 0.0) + np.zeros(ends.total.shape)
-    if records == 0:
-        return none
+    clip, records, total = ends.clip, ends.records, ends.of_lines
+    k = distances[:, None]
+    shape = (len(distances), *ends.total.shape[1:])
 
     def mean(total: Integers, removed: Integers, k: Integers, j: Integers) -> Array:
         added, size = {
@@ -373,26 +400,25 @@ def mean_bound(
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray((_up(total - removed, clip.shift) + added * clip.coarse) / size)
 
-    bound = mean(ends.total, np.int64(0), k, np.int64(0))
+    bound = mean(total, 0 * k, k, 0 * k)
+    open_ = k < records
     if counting == "insert":
-        return bound
-    possible = (k < records) & (k > 0)
-    if counting == "replace":
-        bound = np.where(possible, -np.inf, bound)
-    whole = mean(ends.total, -k * int(clip.below), k, k)
-    bound = np.where(possible & removable.all_least, whole, bound)
-    for column, places in enumerate(removable.columns):
-        if places is None:
-            continue
-        smallest = ends.at(places, column)[..., : int(distances[-1])]
+        open_ = np.full(k.shape, records > 0)
+    elif counting == "replace":
+        bound = np.where(k > 0, -np.inf, bound)
+    whole = mean(total, -k * int(clip.below), k, k)
+    bound = np.where(removable.all_least & (k > 0), whole, bound)
+    if len(removable.places.lines):
+        smallest = ends.at(removable.places)[..., : int(distances[-1])]
         listed = np.isfinite(smallest)
         removed = np.cumsum(np.where(listed, smallest, 0.0).astype(np.int64), axis=2)
         j = np.arange(1, smallest.shape[2] + 1)
-        listed = listed & ((j == k) if counting == "replace" else (j <= k))
-        means = mean(ends.total[:, places.rows, column, None], removed, k, j)
+        lines, k_of = removable.places.lines, k[..., None]
+        listed = listed & ((j == k_of) if counting == "replace" else (j <= k_of))
+        means = mean(total[:, lines, None], removed, k_of, j)
         best = np.where(listed, means, -np.inf).max(axis=2, initial=-np.inf)
-        bound[:, places.rows, column] = np.maximum(bound[:, places.rows, column], best)
-    return np.where(k < records, bound, none)
+        bound[:, lines] = np.maximum(bound[:, lines], best)
+    return np.where(open_, bound, np.where(k > 0, clip.coarse, 0.0)).reshape(shape)
 
 
 def _worth_removing(added: Array, fewest: Array, clip: Clip) -> Array:
