@@ -318,16 +318,13 @@ class _Block(NamedTuple):
     summed: Array | None
 
 
-_Sums = tuple[Integers, Integers]
-"""Sums over a batch of negated lower ends, and of upper ends."""
-
 _Sides = tuple[RecordEnds, RecordEnds]
 """A layer's gradients: negated lower ends, and upper ends."""
 
 
 def _settled(
     last: IntervalNetwork, clip: Clip, batch: tuple[Array, Integers]
-) -> tuple[list[_Block], _Sums]:
+) -> tuple[list[_Block], Integers]:
     """Return a batch in blocks, and sums of those clipped entries that are one number over all
     boxes of a linear model, of which ``last`` is the largest.
 
@@ -339,14 +336,14 @@ def _settled(
         constant_entries(last.factors(inputs[:, block], labels[block])[0], clip)
         for block in _slices(len(labels))
     ]
-    constant = np.concatenate([entries for entries, _, _ in found], axis=1)
+    constant = np.concatenate([entries for entries, _ in found], axis=1)
     done = constant.all(axis=0)
     rest = np.flatnonzero(~done)
     blocks = [_Block(inputs[:, done], labels[done], None)]
     for block in _slices(len(rest)):
         own = inputs[:, rest[block]]
         blocks.append(_Block(own, labels[rest[block]], own * ~constant[:, rest[block]]))
-    return blocks, (sum(negated for _, negated, _ in found), sum(upper for _, _, upper in found))
+    return blocks, np.sum([sums for _, sums in found], axis=0)
 
 
 def _slices(records: int) -> list[slice]:
@@ -376,7 +373,7 @@ def _mean_bounds(
         return IntervalNetwork(grids, [ends[box] for ends in low], [ends[box] for ends in high])
 
     last = network(-1)
-    settled: list[_Sums] = [(np.int64(0), np.int64(0)) for _ in clips]
+    settled = [np.zeros((2, 1, 1, 1), np.int64) for _ in clips]
     if hidden or alike:
         blocks = [
             _Block(batch[0][:, block], batch[1][block], batch[0][:, block])
@@ -392,7 +389,7 @@ def _mean_bounds(
         ]
 
     def summed(part: Factors, layer: int, block: _Block) -> Factors:
-        if layer:
+        if layer or block.summed is None:
             return part
         return replace(part, column_low=block.summed, column_high=block.summed)
 
@@ -411,17 +408,16 @@ def _mean_bounds(
     def gradients(found: list[list[Factors]]) -> list[_Sides]:
         layers = []
         for layer, clip in enumerate(clips):
-            negated, upper = settled[layer]
+            sums = settled[layer]
             for block, parts, listed in zip(blocks, found, entries, strict=True):
                 if block.summed is not None:
                     part = summed(parts[layer], layer, block)
-                    sums = block_sums(part, clip, listed[layer], rows[layer])
-                    negated, upper = negated + sums[0], upper + sums[1]
+                    sums = sums + block_sums(part, clip, listed[layer], rows[layer])
             parts = [of_block[layer] for of_block in found]
             layers.append(
                 (
-                    RecordEnds(parts, negated, clip, upper=False),
-                    RecordEnds(parts, upper, clip, upper=True),
+                    RecordEnds(parts, sums[0], clip, upper=False),
+                    RecordEnds(parts, sums[1], clip, upper=True),
                 )
             )
         return layers

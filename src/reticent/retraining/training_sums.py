@@ -42,9 +42,7 @@ class Clip:
         return np.asarray(np.clip(ends, -below, above, out=ends))
 
 
-def constant_entries(
-    factors: Factors, clip: Clip
-) -> tuple[npt.NDArray[np.bool_], Integers, Integers]:
+def constant_entries(factors: Factors, clip: Clip) -> tuple[npt.NDArray[np.bool_], Integers]:
     """Return which records' clipped entries are one number over a whole box, and so over every box
     inside, and their sums.
 
@@ -54,7 +52,7 @@ def constant_entries(
 
     Returns:
         Whether that column's entries are, in every row, shape (columns, n). Then the sums of
-        negated lower ends, and of upper ends, of those alone, shape (1, rows, columns).
+        negated lower ends, and of upper ends, of those alone, shape (2, 1, rows, columns).
     """
     inputs = factors.column_low
     most = clip.above if factors.share is None else np.ceil(factors.share * clip.above)
@@ -63,16 +61,12 @@ def constant_entries(
         one, other = low * inputs, high * inputs
         clipped = (np.minimum(one, other) >= most) | (np.maximum(one, other) <= -most)
         constant &= clipped | (one == other)
-    negated, upper = (
-        np.array(
-            [
-                (clip.cut(sign * low * inputs, factors.share) * constant).sum(axis=1)
-                for low in factors.row_low
-            ]
-        ).astype(np.int64)[None]
-        for sign in (-1.0, 1.0)
-    )
-    return constant, negated, upper
+    sums = np.empty((2, 1, len(factors.row_low), len(inputs)), np.int64)
+    for side, sign in zip(sums, (-1.0, 1.0), strict=True):
+        for row, low in enumerate(factors.row_low):
+            ends = clip.cut(sign * low * inputs, factors.share)
+            side[0, row] = (ends * constant).sum(axis=1)
+    return constant, sums
 
 
 class Entries(NamedTuple):
@@ -421,10 +415,10 @@ def mean_bound(
     return np.where(open_, bound, np.where(k > 0, clip.coarse, 0.0)).reshape(shape)
 
 
-def _worth_removing(added: Array, fewest: Array, clip: Clip) -> Array:
+def _worth_removing(added: Array, fewest: int, clip: Clip) -> Array:
     """Return coarse numbers such that only records whose ends lie below can be worth removing.
 
-    There is one for every row and column. Removing a record with end u in place of adding one
+    There is one for every line. Removing a record with end u in place of adding one
     raises the mean only if u < 2 V - gamma, V the bound that is looked for. V is at most gamma, and
     at most what k records at -gamma would leave: ``added`` over b - k, or 0 where that is negative.
     Two units of slack cover the rounding of sums and of this, so that what is skipped never changes
@@ -435,8 +429,8 @@ def _worth_removing(added: Array, fewest: Array, clip: Clip) -> Array:
         fewest: b - k, not positive where every end may be worth it.
         clip: gamma.
     """
-    largest = np.divide(added, fewest, out=np.full(added.shape, clip.coarse), where=fewest > 0)
-    return np.asarray(2.0 * np.clip(largest, 0.0, clip.coarse) - clip.coarse + 2.0)
+    largest = np.clip(added / fewest, 0.0, clip.coarse) if fewest > 0 else clip.coarse
+    return np.asarray(2.0 * largest - clip.coarse + 2.0)
 
 
 def _up(values: Integers | np.int64, shift: int) -> Array:
