@@ -88,12 +88,17 @@ def searched(values: np.ndarray, clip: Clip, k: int) -> float:
 
 
 def nested_values(random: np.random.Generator, clip: Clip, boxes: int) -> np.ndarray:
-    """Ends of 40 records over boxes that grow, with ties, and with records at either end."""
+    """Ends of 40 records over boxes that grow, with ties, with records at either end, or with one
+    that lies low but over the last box.
+    """
     values = random.integers(-100 * int(random.integers(1, 11)), int(random.integers(0, 1001)), 40)
     values[: int(random.integers(0, 41))] = -clip.below
-    random.shuffle(values)
-    growth = random.integers(0, 1 + int(random.choice([0, 3, 300])), (boxes, 40))
-    return np.clip(values + np.cumsum(growth, axis=0), -clip.below, clip.above)
+    growth = random.integers(0, 1 + random.choice([0, 3, 300]), (boxes, 40))
+    if random.random() < 0.2:
+        values, growth[:, 0] = random.integers(0, 100, 40), 0
+        values[0], growth[-1, 0] = -900, 1500
+    grown = np.clip(values + np.cumsum(growth, axis=0), -clip.below, clip.above)
+    return random.permutation(grown, axis=1)
 
 
 @pytest.mark.parametrize("shift", [0, 3])
