@@ -96,7 +96,11 @@ ALL = (
         "--pairs 20 --people 50 --entries 3000 --workers 2 --block 5 --runs 1",
     ),
     _benchmark(
-        "service", "one process", "--seconds 2 --workers 1", "--seconds .2 --workers 1", "processes"
+        "service",
+        "one process",
+        "--seconds 2 --workers 1 --only start in-process service overload cost",
+        "--seconds .2 --workers 1",
+        "processes",
     ),
     _benchmark("certify", "intervals", "--points 60", "--points 4"),
     _benchmark(

@@ -1,9 +1,7 @@
 """How long exact search takes: ``python benchmarks/exact_search.py [--quick]``.
 
 Processor time a point, one thread, on networks trained on digits: the local constant at three
-settings, and levels by one search for the nearest violation against a binary search over exact
-decisions, which is the other way to find them. The mixed-integer solver is compared in
-``benchmarks/lipschitz.py``.
+settings. The mixed-integer solver is compared in ``benchmarks/lipschitz.py``.
 """
 
 from __future__ import annotations
@@ -20,10 +18,7 @@ import networks
 
 sys.path.append(str(Path(__file__).parents[1]))  # the papers, which no installation has
 
-from papers.posthoc.exact.constants import ExactBound, lipschitz_constant
-from reticent.core import Norm
-from reticent.lipschitz import LevelTest, LipschitzBound
-from reticent.lipschitz.radius import snap
+from papers.posthoc.exact.constants import lipschitz_constant
 
 CONSTANTS = [
     ("8-16-8", 0.5, 1e-6, 100),
@@ -31,9 +26,6 @@ CONSTANTS = [
     ("8-32-16-8", 0.5, 1e-4, 15),
 ]
 """Network, radius, relative tolerance, points."""
-
-LEVELS = [("8-16-8", 0.1, 10, 60), ("8-32-16-8", 0.03, 10, 15)]
-"""Network, radius of one level, levels, points."""
 
 NAMES = ("8-16-8", "8-32-16-8")
 
@@ -56,35 +48,8 @@ def constants(name: str, radius: float, relative: float, points: int) -> None:
     )
 
 
-def levels(name: str, radius: float, most: int, points: int) -> None:
-    """Print the times of levels by either way, with the median of the local constants as the
-    proposal.
-    """
-    network, domain = networks.trained_network(name, 0), networks.domain(name)
-    centers = networks.centers(name, points)
-    bound = ExactBound(network, domain=domain, input_norm=Norm.LINF, output=Norm.L1)
-    test = LevelTest(
-        bound, float(np.median(bound.bound(centers, 3 * radius))) * 1.001, radius, most
-    )
-    start = time.process_time()
-    one = test.levels(centers)
-    between = time.process_time()
-    several = LipschitzBound.levels(
-        bound, snap(bound, centers), test.radius_steps, limit=test.proposal, max_level=most
-    )
-    end = time.process_time()
-    assert np.array_equal(one, several)
-    print(
-        f"  {name:10s} {most} levels of {radius:<5} one search "
-        f"{1e3 * (between - start) / points:8.1f} ms a point, binary search "
-        f"{1e3 * (end - between) / points:8.1f} ms: {(end - between) / (between - start):.1f} "
-        f"times; mean level {one.mean():.1f}",
-        flush=True,
-    )
-
-
 def main() -> None:
-    """Print both tables."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the points")
     parser.add_argument("--networks", nargs="+", default=NAMES, choices=NAMES)
@@ -95,10 +60,6 @@ def main() -> None:
         for name, radius, relative, points in CONSTANTS:
             if name in chosen.networks:
                 constants(name, radius, relative, max(3, points // fraction))
-        print("levels, the proposal at the median constant of three levels")
-        for name, radius, most, points in LEVELS:
-            if name in chosen.networks:
-                levels(name, radius, most, max(3, points // fraction))
 
 
 if __name__ == "__main__":

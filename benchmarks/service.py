@@ -8,10 +8,11 @@ Claims: at least 10,000 rows a second in requests of 1,000 rows of a table bundl
 one row a second with durable charges on SQLite (synchronous=FULL); a request too many is refused
 with 429 in under 50 ms, and nothing is charged for it; the first answer and page come within ten
 seconds; memory stays flat (``--only memory``). ``--only cost`` prints processor time by request and
-row, of server and client, and how long 16 clients wait; its peer is ``bare_service.py``. Peer of
-the others, in the same run: ``release`` with the same ledger in one process, which waits for the
-disk in each call and for nobody else. Processor time is printed beside the clock, since a busy
-machine slows the clock alone.
+row, of server and client, and how long 16 clients wait; its peers are ``bare_service.py``, and for
+rows ``release`` of the same matrix in one process without a ledger, which no service can fall
+below. Peer of the others, in the same run: ``release`` with the same ledger in one process, which
+waits for the disk in each call and for nobody else. Processor time is printed beside the clock,
+since a busy machine slows the clock alone.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
-from figures import Figure
+from figures import Figure, processor_seconds
 from http_load import Loaded, load
 
+import reticent
 from reticent.client import Client
 from reticent.core import Guarantee, Scope
 from reticent.core.signatures import write_key_pair
@@ -167,8 +169,6 @@ def ask_for(
 
 def in_process(folder: Path, url: str, rows: np.ndarray, seconds: float) -> None:
     """The same call without a service."""
-    import reticent
-
     system = reticent.load(folder / "bundles" / "labels")
     ledger = Ledger.open(url, anchor=folder / "anchors")
     scope = Scope("acme", RECORDS, system.bundle_identity_)
@@ -294,13 +294,15 @@ def cost(folder: Path, url: str, secret: str, seconds: float) -> None:
         ).keep()
         for width in WIDTHS:
             rows = rng.normal(size=(1000, width))
+            system = reticent.load(folder / "bundles" / f"labels-{width}")
+            alone = processor_seconds(lambda s=system, X=rows: s.release(X), runs=50, each=1000)
             for arrow in (False, True):
                 with Client(f"http://127.0.0.1:{server.port}", secret, arrow=arrow) as client:
 
                     def answered(
                         width: int = width, rows: np.ndarray = rows, client: Client = client
                     ) -> tuple[float, float]:
-                        used, before, calls = time.process_time(), server.busy(), 25
+                        used, before, calls = time.process_time(), server.busy(), 50
                         for _ in range(calls):
                             client.answers(rows, bundle=f"labels-{width}")
                         own, theirs = time.process_time() - used, server.busy() - before
@@ -309,7 +311,9 @@ def cost(folder: Path, url: str, secret: str, seconds: float) -> None:
                     served, took = repeated(answered)
                 what = f"a row of {width} columns, 1,000 in a request"
                 what += " of Arrow" if arrow else ""
-                Figure.of(f"server time of {what}", served).keep()
+                Figure.of(
+                    f"server time of {what}", served, peer="release alone", theirs=alone
+                ).keep()
                 Figure.of(f"client time of {what}", took).keep()
         middle, late = repeated(lambda: asked(1, 8, 16))
         Figure.of("wait of 16 clients, median", middle, unit="s by the clock").keep()

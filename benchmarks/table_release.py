@@ -6,7 +6,8 @@ labels), repeated where there are fewer. XGBoost has its 100 trees of default sh
 finished float32 matrix, so reading words costs it nothing; release gets an Arrow table. Columns:
 CPU time of release over that of XGBoost, the same without drawing noise, rows per CPU second, and
 the peak of allocated bytes per row (tracemalloc, which sees numpy's arrays; the table itself not
-counted).
+counted). At the end the same rows come from each library and file, those of Adult and such with
+four numbers and a word of 10,000, and are released by a code.
 
     RETICENT_DATA=... python benchmarks/table_release.py [--rows 100000]
 """
@@ -20,13 +21,18 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 import statistics
+import tempfile
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
 import torch
 import xgboost
 from figures import Figure, processor_seconds
@@ -34,7 +40,7 @@ from figures import Figure, processor_seconds
 from papers.datasets import covertype_schema, load_adult, load_covertype
 from reticent.mechanisms import AdditiveMechanism
 from reticent.systems import PowerEncoder, VectorTraining
-from reticent.tables import adult_schema
+from reticent.tables import Categorical, Numeric, TabularSchema, adult_schema
 
 PUBLIC = 10_000
 SETTINGS: tuple[tuple[str, int, dict[str, Any]], ...] = (
@@ -63,6 +69,44 @@ def zeros(self: AdditiveMechanism, rows: int, *, sampler: object) -> np.ndarray:
     return np.zeros((rows, self.dimension), dtype=np.int64)
 
 
+def towns(number: int) -> tuple[pa.Table, np.ndarray, TabularSchema]:
+    """Rows of four numbers and one of 10,000 words, their labels, and their schema."""
+    random = np.random.default_rng(0)
+    words = np.array([f"town-{place:05d}" for place in range(10_000)])
+    columns = {f"x{place}": random.random(number).round(6) for place in range(4)}
+    columns["town"] = words[random.integers(0, len(words), number)]
+    attributes = [Numeric(name, 0.0, 1.0) for name in columns if name != "town"]
+    schema = TabularSchema((*attributes, Categorical("town", tuple(words.tolist()))))
+    return pa.table(columns), (columns["x0"] + columns["x1"] > 1).astype(int), schema
+
+
+def sources(what: str, rows: pa.Table, labels: np.ndarray, schema: TabularSchema) -> None:
+    """Releases the same rows from every library and file."""
+    encoder = PowerEncoder(
+        epsilon=1.0, delta=0.0, radius=None, schema=schema, mechanism="code", random_state=0
+    ).fit(rows.slice(0, PUBLIC), labels[:PUBLIC])
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        pq.write_table(rows, folder / "rows.parquet")
+        pc.write_csv(rows, folder / "rows.csv", pc.WriteOptions(quoting_style="none"))
+        given = {"pyarrow": rows, "pandas": rows.to_pandas(), "polars": pl.from_arrow(rows)}
+        for source, frame in given.items():
+            runs = processor_seconds(
+                lambda frame=frame: encoder.release(frame), runs=3, each=len(rows)
+            )
+            Figure.of(f"a row of {what}, a code, from {source}", runs).keep()
+        for source in ("parquet", "csv"):
+            tries = iter(range(3))
+            runs = processor_seconds(
+                lambda file=folder / f"rows.{source}", tries=tries: sum(
+                    map(len, encoder.release_stream(file, f"{file}-{next(tries)}"))
+                ),
+                runs=3,
+                each=len(rows),
+            )
+            Figure.of(f"a row of {what}, a code, from {source} into files", runs).keep()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -79,6 +123,8 @@ def main() -> None:
         matrix = schema.encode(rows).astype(np.float32) if rows.dtype == object else rows
         columns = zip(schema.column_names, rows.T, strict=True)
         rows = pa.table({name: pa.array(cells.tolist()) for name, cells in columns})
+        if name == "adult":
+            sources("Adult", rows, labels, schema)
         model = xgboost.XGBClassifier(n_jobs=1, tree_method="hist").fit(
             matrix[: number // 2], labels[: number // 2]
         )
@@ -127,6 +173,8 @@ def main() -> None:
                 f"{memory:>10.0f}",
                 flush=True,
             )
+
+    sources("4 numbers and one of 10,000 words", *towns(number))
 
 
 if __name__ == "__main__":

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
-
-from reticent.accounting import Cost, PrivacyEvent
-from reticent.core import AddRemove, Adjacency, Guarantee, GuaranteeKind
 
 # Machines that run several jobs miss per-example deadlines for reasons that are not the code's.
 settings.register_profile("no deadline", deadline=None)
@@ -56,18 +53,3 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     worker would run any.
     """
     return argname if isinstance(val, bytes) else None
-
-
-@pytest.fixture(scope="session")
-def make_event() -> Callable[..., PrivacyEvent]:
-    def make(
-        epsilon: float = 0.1,
-        delta: float = 0.0,
-        adjacency: Adjacency | None = None,
-        kind: GuaranteeKind = GuaranteeKind.DIFFERENTIAL_PRIVACY,
-        event: Cost | None = None,
-    ) -> PrivacyEvent:
-        guarantee = Guarantee(epsilon, delta, adjacency or AddRemove(), kind)
-        return PrivacyEvent("test", guarantee, event)
-
-    return make

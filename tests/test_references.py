@@ -6,11 +6,9 @@ import ast
 import inspect
 import re
 import textwrap
-from pathlib import Path
 
 from guide.bibliography import works
-
-ROOT = Path(__file__).parents[1]
+from tests.source import ROOT, trees
 
 
 def section(doc: str, head: str) -> str:
@@ -67,8 +65,9 @@ def wrong_citation(item: str) -> str | None:
 def test_every_citation_is_in_the_works() -> None:
     items = [
         item
-        for path in sorted(ROOT.glob("src/reticent/**/*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name, tree in trees().items()
+        if name.startswith("src/")
+        for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef | ast.FunctionDef)
         for item in entries(section(ast.get_docstring(node) or "", "References"))
     ]

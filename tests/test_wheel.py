@@ -13,26 +13,10 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.source import ROOT, built_wheel, needed
 
 pytestmark = pytest.mark.slow
-
-
-def needed(requirements: list[str]) -> dict[str, metadata.Distribution]:
-    """The installed distributions that ``requirements`` lead to, without any extra."""
-    found: dict[str, metadata.Distribution] = {}
-    queue = list(requirements)
-    while queue:
-        requirement = Requirement(queue.pop())
-        name = canonicalize_name(requirement.name)
-        applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
-        if applies and name not in found:
-            found[name] = metadata.distribution(name)
-            queue += found[name].requires or []
-    return found
 
 
 def link(distribution: metadata.Distribution, site: Path) -> None:
@@ -68,13 +52,7 @@ class Environment:
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     base = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", base / "dist"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
-    (wheel,) = (base / "dist").glob("*.whl")
+    wheel = built_wheel(base / "dist")
     venv.create(base / "environment", with_pip=False, symlinks=True)
     commands = base / "environment" / "bin"
     subprocess.run(
@@ -97,7 +75,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     (site,) = (base / "environment" / "lib").glob("python3*/site-packages")
     (about,) = site.glob("reticent-*.dist-info")
     installed = metadata.PathDistribution(about)
-    for distribution in needed(installed.requires or []).values():
+    for distribution in needed(*(installed.requires or [])).values():
         link(distribution, site)
     (base / "folder").mkdir()
     return Environment(wheel, commands, base / "folder")

@@ -1,11 +1,9 @@
-"""The two questions of exact search put to a general solver: mixed-integer linear programs for
-HiGHS.
+"""The question of exact search put to a general solver: mixed-integer linear programs for HiGHS.
 
-``milp_lipschitz`` and ``milp_nearest_violation`` answer what ``exact.lipschitz_constant`` and
-``exact.nearest_violation`` answer, by code that shares nothing with them. They are oracles: HiGHS
-works in floating point with tolerances (1e-9 here) on constraints and integers, so a pattern that
-misses the box by that much can count as consistent, and a bound is as good as HiGHS's arithmetic.
-No release rests on them.
+``milp_lipschitz`` answers what ``exact.constants.lipschitz_constant`` answers, by code that shares
+nothing with it. It is an oracle: HiGHS works in floating point with tolerances (1e-9 here) on
+constraints and integers, so a pattern that misses the box by that much can count as consistent, and
+a bound is as good as HiGHS's arithmetic. No release rests on it.
 
 One program per functional of the output (one per pair of output sign vectors for l1), the most
 promising first; a functional whose bound over all slopes does not exceed what has been found is
@@ -22,12 +20,11 @@ from time import monotonic, thread_time
 import numpy as np
 import numpy.typing as npt
 
-from papers.posthoc.exact.constants import Status
 from papers.posthoc.exact.search import Limits
 from papers.posthoc.milp_model import Answer, Program, Variables
 from papers.posthoc.milp_network import Bits, BoxedChain, Chain
 from reticent.core.arrays import Array
-from reticent.core.checks import finite_array, positive
+from reticent.core.checks import finite_array
 from reticent.core.errors import (
     CertificationFailed,
     InvalidInput,
@@ -45,7 +42,7 @@ STEP = 1e-8
 """Relative: an improvement by less is not looked for."""
 
 _SAMPLES = 1024
-_ABOVE = 1e-7  # relative: a violation is a norm that exceeds the limit by more
+_ABOVE = 1e-7  # relative: how far a solution's norm may miss what was asked
 _CONSISTENT = (
     1e-6  # of the range of a neuron: a witness that misses its pattern by more is not believed
 )
@@ -56,13 +53,11 @@ class MilpResult:
     """An answer of HiGHS, checked as far as a point can check it.
 
     Attributes:
-        value: the Lipschitz constant: what the Jacobian of ``pattern`` measures; or the distance of
-            ``witness``, infinite if nothing within the radius exceeds the limit.
-        bound: no larger constant, or no smaller distance, by HiGHS's arithmetic.
-        gap: |bound - value|; 0 where both are infinite.
-        witness: a point of the ball, shape (n,), or None.
-        pattern: the activation pattern, shape (hidden neurons,), or None.
-        status: solved, or none within the radius.
+        value: the Lipschitz constant: what the Jacobian of ``pattern`` measures.
+        bound: no larger constant, by HiGHS's arithmetic.
+        gap: bound - value.
+        witness: a point of the ball, shape (n,).
+        pattern: the activation pattern, shape (hidden neurons,).
         nodes: branch-and-bound nodes of all programs.
         programs: how many programs HiGHS was given.
     """
@@ -70,9 +65,8 @@ class MilpResult:
     value: float
     bound: float
     gap: float
-    witness: Array | None
-    pattern: Bits | None
-    status: Status
+    witness: Array
+    pattern: Bits
     nodes: int
     programs: int
 
@@ -115,8 +109,8 @@ def milp_lipschitz(
         ...     [[[1.0], [1.0]], [[1.0, 2.0]]], [[0.0, -1.0], [0.0]]
         ... )  # slope 0, then 1 from 0, then 3 from 1
         >>> found = milp_lipschitz(net, [0.0], 1.5, domain=Box.cube(1, 4.0))
-        >>> round(found.value, 6), found.status.value
-        (3.0, 'solved')
+        >>> round(found.value, 6)
+        3.0
 
     Utility:
         Agrees with exact search to about 1e-6 on small networks; proved only as far as HiGHS's
@@ -136,7 +130,6 @@ def milp_lipschitz(
 
     See Also:
         papers.posthoc.exact.constants.lipschitz_constant: the same by a search with proofs.
-        milp_nearest_violation: the other question.
     """
     search = _Search(network, center, radius, domain, output, limits)
     boxed = search.ball(search.radius)
@@ -153,100 +146,11 @@ def milp_lipschitz(
             if value > best:
                 best, witness, pattern = value, found.point, found.pattern
     bound = max(best, proved, min(float(bounds.max()), best * (1 + STEP)))
-    return MilpResult(
-        best, bound, bound - best, witness, pattern, Status.SOLVED, search.nodes, search.programs
-    )
-
-
-def milp_nearest_violation(
-    network: Network,
-    center: npt.ArrayLike,
-    *,
-    limit: float,
-    max_radius: float,
-    domain: Box,
-    output: Output = Norm.L1,
-    limits: Limits | None = None,
-) -> MilpResult:
-    """The smallest l-infinity distance from ``center`` at which ``limit`` is exceeded, by HiGHS.
-
-    Floating-point MILP tolerances make it an oracle to compare with, not a certificate to release
-    on. A norm that exceeds the limit by less than 1e-7 of it does not count as a violation.
-
-    Args:
-        network: linear layers with ReLU between them, at most 14 inputs.
-        center: shape (n,), finite; clipped to the domain.
-        limit: P, above 0.
-        max_radius: how far to look, above 0; infinity covers the whole domain.
-        domain: the public box of the inputs.
-        output: l1 (up to 12 outputs), linf or "spread".
-        limits: nodes and processor time of all programs together; by default none.
-
-    Raises:
-        CertificationFailed: a limit was reached, or the solver failed. There is no partial answer.
-        UnsupportedNetwork, UnsupportedNorm: another kind of network, more inputs or outputs, or
-            output l2.
-
-    Edge cases: as ``milp_lipschitz``; a center whose own norm exceeds the limit is at distance 0.
-
-    Example:
-        >>> from reticent.networks import affine_chain
-        >>> net = affine_chain([[[1.0]], [[1.0]]], [[0.0], [0.0]])  # max(x, 0)
-        >>> round(
-        ...     milp_nearest_violation(
-        ...         net, [-2.0], limit=0.5, max_radius=3.0, domain=Box.cube(1, 4.0)
-        ...     ).value,
-        ...     6,
-        ... )
-        2.0
-
-    Utility:
-        Agrees with exact search to about 1e-6 on small networks; proved only as far as HiGHS's
-        arithmetic is (docs/milp.md).
-
-    Runtime:
-        As ``milp_lipschitz``; 0.15 to 0.4 s for 8-16-8 on one core (benchmarks/runtimes.py).
-
-    References:
-        - Jordan and Dimakis (2020), "Exactly computing the local Lipschitz constant of ReLU
-          networks", arXiv:2003.01219, the mixed-integer program of the constant.
-        - Tjeng, Xiao and Tedrake (2019), "Evaluating robustness of neural networks with mixed
-          integer programming", arXiv:1711.07356, mixed-integer models of ReLU networks.
-        - Huangfu and Hall (2018), "Parallelizing the dual revised simplex method",
-          doi:10.1007/s12532-017-0130-5, HiGHS.
-
-    See Also:
-        papers.posthoc.exact.constants.nearest_violation: the same by a search with proofs.
-        milp_lipschitz: the other question.
-    """
-    floor = positive(limit, name="limit") * (1 + _ABOVE)
-    search = _Search(network, center, max_radius, domain, output, limits)
-    distance, witness, pattern = search.nearest_sample(floor)
-    proved = distance * (1 - STEP)
-    boxed = search.ball(min(distance, search.radius))
-    bounds = boxed.norm_bounds(search.signs)
-    left = np.ones(len(bounds), dtype=bool)
-    while distance > 0 and (bounds[left] > floor).any():
-        functional = int(np.where(left, bounds, -np.inf).argmax())
-        left[functional] = False
-        found = search.solve(
-            boxed, functional, floor, nearer_than=min(distance * (1 - STEP), search.radius)
-        )
-        if found is not None:
-            distance, witness, pattern = found.objective, found.point, found.pattern
-            proved = min(proved, found.bound, distance * (1 - STEP))
-            boxed = search.ball(distance)
-            bounds = boxed.norm_bounds(search.signs)
-    status = Status.NONE_WITHIN if witness is None else Status.SOLVED
-    gap = 0.0 if witness is None else distance - proved
-    return MilpResult(
-        distance, proved, gap, witness, pattern, status, search.nodes, search.programs
-    )
+    return MilpResult(best, bound, bound - best, witness, pattern, search.nodes, search.programs)
 
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    objective: float
     bound: float
     point: Array
     pattern: Bits
@@ -298,22 +202,6 @@ class _Search:
         top = int(norms.argmax())
         return float(norms[top]), points[top], patterns[top]
 
-    def nearest_sample(self, floor: float) -> tuple[float, Array | None, Bits | None]:
-        """The smallest distance to some points whose norm is at least ``floor``, in ever smaller
-        balls.
-        """
-        distance, witness, pattern = np.inf, None, None
-        for _ in range(4):
-            points = self._samples(min(distance, self.radius))
-            patterns = self.chain.pre_activations(points) > 0
-            away = np.abs(points - self.center).max(axis=1)
-            away[self.chain.norms(patterns) < floor] = np.inf
-            nearest = int(away.argmin())
-            if away[nearest] >= distance:
-                break
-            distance, witness, pattern = float(away[nearest]), points[nearest], patterns[nearest]
-        return distance, witness, pattern
-
     def _samples(self, radius: float) -> Array:
         """The center, and points at all distances from it, from a fixed seed; shape (1 +
         samples, n).
@@ -324,11 +212,8 @@ class _Search:
         moved = self.center + reach * rng.uniform(-1.0, 1.0, size=(_SAMPLES, len(self.center)))
         return self.domain.clip(np.concatenate([self.center[None], moved]))
 
-    def solve(
-        self, boxed: BoxedChain, functional: int, floor: float, *, nearer_than: float | None = None
-    ) -> _Found | None:
-        """The largest norm of a functional's gradient above ``floor``, or the nearest point with
-        one; None if there is none.
+    def solve(self, boxed: BoxedChain, functional: int, floor: float) -> _Found | None:
+        """The largest norm of a functional's gradient above ``floor``; None if there is none.
 
         Raises:
             CertificationFailed: a limit was reached, or what HiGHS found is not what it says.
@@ -337,24 +222,15 @@ class _Search:
         program, point, slopes = boxed.points()
         norm = boxed.gradient_norm(program, slopes, functional, self.signs[along > floor])
         program.rows(floor, np.inf, (norm, np.ones((1, len(norm)))))
-        if nearer_than is not None:
-            distance = program.variables(
-                0.0, min(nearer_than, float(np.max(boxed.upper - boxed.lower)))
-            )
-            column = np.ones((len(point), 1))
-            program.rows(self.center, np.inf, (point, 1.0), (distance, column))
-            program.rows(-np.inf, self.center, (point, 1.0), (distance, -column))
-            answer = self._run(program, distance, maximise=False)
-        else:
-            answer = self._run(program, norm, maximise=True)
+        answer = self._run(program, norm)
         if answer.values is None:
             return None
         where = np.clip(answer.values[point], boxed.lower, boxed.upper)
         pattern = np.concatenate([answer.values[slope] > 0.5 for slope in slopes])
         self._check(boxed, where, pattern, floor)
-        return _Found(answer.objective, answer.bound, where, pattern)
+        return _Found(answer.bound, where, pattern)
 
-    def _run(self, program: Program, objective: Variables, *, maximise: bool) -> Answer:
+    def _run(self, program: Program, objective: Variables) -> Answer:
         limit = self.limits.cpu_seconds
         cpu_seconds = None if limit is None else limit - (thread_time() - self._began)
         longest = self.limits.wall_seconds
@@ -362,7 +238,6 @@ class _Search:
         nodes = None if self.limits.nodes is None else max(0, self.limits.nodes - self.nodes)
         answer = program.solve(
             objective,
-            maximise=maximise,
             cpu_seconds=cpu_seconds,
             wall_seconds=wall_seconds,
             nodes=nodes,

@@ -105,16 +105,14 @@ class Program:
         self,
         objective: Variables,
         *,
-        maximise: bool,
         cpu_seconds: float | None = None,
         wall_seconds: float | None = None,
         nodes: int | None = None,
     ) -> Answer:
-        """The largest or smallest sum of the ``objective`` variables.
+        """The largest sum of the ``objective`` variables.
 
         Args:
             objective: what is summed.
-            maximise: which of the two.
             cpu_seconds: processor time after which HiGHS is stopped, or None.
             wall_seconds: time by the clock after which it is stopped, or None.
             nodes: branch-and-bound nodes after which it stops, or None.
@@ -132,20 +130,19 @@ class Program:
         if min(left) <= 0:
             return Answer(
                 _OUT_OF_TIME if left[0] <= 0 else _TOO_LATE,
-                -np.inf if maximise else np.inf,
-                np.inf if maximise else -np.inf,
+                -np.inf,
+                np.inf,
                 None,
                 0,
             )
         if min(left) < np.inf:
             _stop_after(solver, began + left[0], monotonic() + left[1])
-        accepted = solver.passModel(self._highs_model(objective, maximise))
+        accepted = solver.passModel(self._highs_model(objective))
         if accepted == highspy.HighsStatus.kError or solver.run() == highspy.HighsStatus.kError:
             raise CertificationFailed(
                 "HiGHS refused the program: expected finite weights within 1e15 and one thread"
             )
         status, info = solver.getModelStatus(), solver.getInfo()
-        worst = -np.inf if maximise else np.inf
         found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         solved = {
             highspy.HighsModelStatus.kOptimal: "optimal",
@@ -158,20 +155,20 @@ class Program:
         bound = info.mip_dual_bound if integer else info.objective_function_value
         return Answer(
             status=name,
-            objective=float(info.objective_function_value) if found else worst,
-            bound=worst if name == "infeasible" else float(bound),
+            objective=float(info.objective_function_value) if found else -np.inf,
+            bound=-np.inf if name == "infeasible" else float(bound),
             values=np.array(solver.getSolution().col_value) if found else None,
             nodes=max(0, int(info.mip_node_count)),
         )
 
-    def _highs_model(self, objective: Variables, maximise: bool) -> Any:
+    def _highs_model(self, objective: Variables) -> Any:
         highspy = _highspy()
         model = highspy.HighsLp()
         model.num_col_, model.num_row_ = self._count, len(self._starts) - 1
         cost = np.zeros(self._count)
         cost[objective] = 1.0
         model.col_cost_ = cost
-        model.sense_ = highspy.ObjSense.kMaximize if maximise else highspy.ObjSense.kMinimize
+        model.sense_ = highspy.ObjSense.kMaximize
         model.col_lower_, model.col_upper_ = (
             np.concatenate(self._lower),
             np.concatenate(self._upper),

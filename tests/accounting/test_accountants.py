@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,8 +33,8 @@ from reticent.core import (
 )
 from reticent.core.errors import IncompatibleGuarantees, InvalidParameter
 from tests.accounting.test_composition import delta_by_enumeration
+from tests.events import make_event
 
-EventMaker = Callable[..., PrivacyEvent]
 BALL = Neighborhood(Norm.L2, 0.5, "embedding")
 # The golden values took all integers up to 1024; every optimum lies below 160, and dp-accounting's
 # time grows with the square.
@@ -49,9 +48,7 @@ def sampled(rate: float, sigma: float) -> Cost:
 
 @pytest.mark.parametrize("case", range(9))
 @pytest.mark.parametrize("delta", ["1e-05", "1e-06"])
-def test_sampled_gaussian_golden_values_rdp(
-    golden: dict[str, Any], make_event: EventMaker, case: int, delta: str
-) -> None:
+def test_sampled_gaussian_golden_values_rdp(golden: dict[str, Any], case: int, delta: str) -> None:
     row = golden["sampled_gaussian"][case]
     event = make_event(event=sampled(row["sampling_probability"], row["noise_multiplier"]))
     accountant = RdpAccountant(AddRemove()).compose(event, row["answers"])
@@ -62,9 +59,7 @@ def test_sampled_gaussian_golden_values_rdp(
 
 @pytest.mark.parametrize("case", [0, 3, 5, 7, 8])
 @pytest.mark.parametrize("delta", ["1e-05", "1e-06"])
-def test_sampled_gaussian_golden_values_pld(
-    golden: dict[str, Any], make_event: EventMaker, case: int, delta: str
-) -> None:
+def test_sampled_gaussian_golden_values_pld(golden: dict[str, Any], case: int, delta: str) -> None:
     row = golden["sampled_gaussian"][case]
     event = make_event(event=sampled(row["sampling_probability"], row["noise_multiplier"]))
     epsilon = PldAccountant(AddRemove()).compose(event, row["answers"]).epsilon(delta=float(delta))
@@ -77,9 +72,7 @@ def test_sampled_gaussian_golden_values_pld(
 
 
 @pytest.mark.parametrize("name", ["CelebA", "Market"])
-def test_private_knn_golden_values(
-    golden: dict[str, Any], make_event: EventMaker, name: str
-) -> None:
+def test_private_knn_golden_values(golden: dict[str, Any], name: str) -> None:
     row = golden["private_knn"][name]
     rdp, pld = RdpAccountant(AddRemove(), orders=INTEGER_ORDERS), PldAccountant(AddRemove())
     for rate, sigma, count in row["steps"]:
@@ -92,7 +85,7 @@ def test_private_knn_golden_values(
 
 @pytest.mark.parametrize("index", [0, 1])
 def test_steps_on_one_subsample_are_one_step_and_cost_more(
-    golden: dict[str, Any], make_event: EventMaker, index: int
+    golden: dict[str, Any], index: int
 ) -> None:
     row = list(golden["shared_subsample"].values())[index]
     rate, first, vote = row["sampling_probability"], row["sigma1"], row["sigma2"] / math.sqrt(2)
@@ -109,9 +102,7 @@ def test_steps_on_one_subsample_are_one_step_and_cost_more(
 
 @pytest.mark.parametrize("rate", [0.25, 0.05])
 @pytest.mark.parametrize("delta", ["1e-05", "1e-06"])
-def test_screening_golden_totals(
-    golden: dict[str, Any], make_event: EventMaker, rate: float, delta: str
-) -> None:
+def test_screening_golden_totals(golden: dict[str, Any], rate: float, delta: str) -> None:
     row = golden["screening_8192"][str(rate)][delta]
     step = ScreeningDpEvent(**golden["screening"]["parameters"])
     total = {}
@@ -130,7 +121,7 @@ def test_screening_golden_totals(
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.15])
-def test_noisy_argmax_counts_as_its_votes(make_event: EventMaker, rate: float) -> None:
+def test_noisy_argmax_counts_as_its_votes(rate: float) -> None:
     """Like continuous Gaussian noise of the same multiplier: exactly at integer orders, and
     never less in between.
     """
@@ -154,7 +145,7 @@ def test_noisy_argmax_counts_as_its_votes(make_event: EventMaker, rate: float) -
     ids=["gaussian", "stated"],
 )
 def test_unsampled_noise_costs_the_same_under_every_adjacency(
-    make_event: EventMaker, accountant: type[Accountant], event: Cost | None
+    accountant: type[Accountant], event: Cost | None
 ) -> None:
     totals = [
         accountant(adjacency)
@@ -166,9 +157,7 @@ def test_unsampled_noise_costs_the_same_under_every_adjacency(
 
 
 @pytest.mark.parametrize("accountant", [RdpAccountant, PldAccountant])
-def test_stated_costs_are_counted_soundly(
-    make_event: EventMaker, accountant: type[Accountant]
-) -> None:
+def test_stated_costs_are_counted_soundly(accountant: type[Accountant]) -> None:
     """Never below the optimum of Kairouz, Oh and Viswanath, and PLD attains it."""
     event = make_event(epsilon=0.3, delta=1e-7)
     best = optimal_epsilon(epsilon=0.3, answers=20, delta=1e-5, answer_delta=1e-7)
@@ -203,7 +192,6 @@ GAUSSIAN, PURE = GaussianCost(1.0), StatedCost(1.0, 0.0)
     ],
 )
 def test_unsupported_pairs_are_refused_before_anything_changes(
-    make_event: EventMaker,
     accountant: type[Accountant],
     counted: Adjacency,
     asked: Adjacency,
@@ -219,12 +207,12 @@ def test_unsupported_pairs_are_refused_before_anything_changes(
 
 
 @pytest.mark.parametrize("kind", [GuaranteeKind.NO_PRIVACY, GuaranteeKind.LIPSCHITZ_PRIVACY])
-def test_other_kinds_are_refused(make_event: EventMaker, kind: GuaranteeKind) -> None:
+def test_other_kinds_are_refused(kind: GuaranteeKind) -> None:
     with pytest.raises(IncompatibleGuarantees, match="expected differential privacy"):
         RdpAccountant(AddRemove()).compose(make_event(kind=kind))
 
 
-def test_the_event_decides_and_not_the_guarantee_beside_it(make_event: EventMaker) -> None:
+def test_the_event_decides_and_not_the_guarantee_beside_it() -> None:
     nested = Composed([Composed([GaussianCost(9.0)] * 4), Composed([])])
     flat = RdpAccountant(AddRemove()).compose(make_event(event=GaussianCost(9.0)), 12)
     assert RdpAccountant(AddRemove()).compose(make_event(event=nested), 3).epsilon(
@@ -232,7 +220,7 @@ def test_the_event_decides_and_not_the_guarantee_beside_it(make_event: EventMake
     ) == flat.epsilon(delta=1e-5)
 
 
-def test_zcdp_is_linear_in_the_order(make_event: EventMaker) -> None:
+def test_zcdp_is_linear_in_the_order() -> None:
     rdp = (
         RdpAccountant(AddRemove(), orders=[2.0, 8.0])
         .compose(make_event(event=ZeroConcentratedCost(0.1, 0.05)), 2)
@@ -241,7 +229,7 @@ def test_zcdp_is_linear_in_the_order(make_event: EventMaker) -> None:
     assert rdp == pytest.approx([0.5, 1.7])
 
 
-def test_edge_cases(make_event: EventMaker) -> None:
+def test_edge_cases() -> None:
     assert RdpAccountant(AddRemove()).epsilon(delta=1e-5) == 0.0
     assert PldAccountant(AddRemove()).epsilon(delta=1e-5) == 0.0
     gaussian = make_event(event=GaussianCost(3.0))

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from reticent.accounting import (
@@ -16,8 +14,7 @@ from reticent.accounting import (
 )
 from reticent.core import AddRemove
 from reticent.core.errors import CalibrationFailed
-
-EventMaker = Callable[..., PrivacyEvent]
+from tests.events import make_event
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 2.0, 17.787])
@@ -46,7 +43,7 @@ def test_without_delta_answers_share_the_total(epsilon: float, answers: int) -> 
 @pytest.mark.parametrize(("epsilon", "answers"), [(0.5, 1), (3.0, 100)])
 @pytest.mark.parametrize("rate", [1.0, 0.05])
 def test_calibrating_noise_and_recomputing_the_total_round_trips(
-    make_event: EventMaker, epsilon: float, answers: int, rate: float
+    epsilon: float, answers: int, rate: float
 ) -> None:
     def event(multiplier: float) -> PrivacyEvent:
         step = GaussianCost(multiplier)
@@ -67,7 +64,7 @@ def test_calibrating_noise_and_recomputing_the_total_round_trips(
     assert epsilon - 1e-6 <= total <= epsilon
 
 
-def test_calibrating_by_loss_distributions_needs_less_noise(make_event: EventMaker) -> None:
+def test_calibrating_by_loss_distributions_needs_less_noise() -> None:
     def event(multiplier: float) -> PrivacyEvent:
         return make_event(event=GaussianCost(multiplier))
 
@@ -87,7 +84,7 @@ def test_calibrating_by_loss_distributions_needs_less_noise(make_event: EventMak
     assert multiplier < kept
 
 
-def test_what_no_noise_can_reach_is_refused(make_event: EventMaker) -> None:
+def test_what_no_noise_can_reach_is_refused() -> None:
     with pytest.raises(CalibrationFailed, match="no noise multiplier"):
         noise_multiplier(
             lambda multiplier: make_event(event=GaussianCost(multiplier)),

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import pytest
 
@@ -9,22 +8,20 @@ from reticent.accounting import (
     Composed,
     GaussianCost,
     PoissonSampled,
-    PrivacyEvent,
     RdpAccountant,
     StatedCost,
     ZeroConcentratedCost,
 )
 from reticent.accounting.costs import elementary_costs
 from reticent.core import AddRemove
+from tests.events import make_event
 
-EventMaker = Callable[..., PrivacyEvent]
 
-
-def test_an_event_without_a_cost_is_its_guarantee(make_event: EventMaker) -> None:
+def test_an_event_without_a_cost_is_its_guarantee() -> None:
     assert elementary_costs(make_event(epsilon=0.3, delta=1e-7)) == [StatedCost(0.3, 1e-7)]
 
 
-def test_nested_costs_are_taken_apart(make_event: EventMaker) -> None:
+def test_nested_costs_are_taken_apart() -> None:
     zcdp = ZeroConcentratedCost(0.1)
     nested = Composed([GaussianCost(2.0), Composed([zcdp, zcdp]), StatedCost(0.1, 0.0)])
     assert elementary_costs(make_event(event=nested)) == [
@@ -35,14 +32,14 @@ def test_nested_costs_are_taken_apart(make_event: EventMaker) -> None:
     ]
 
 
-def test_a_sample_of_everybody_is_no_sample(make_event: EventMaker) -> None:
+def test_a_sample_of_everybody_is_no_sample() -> None:
     parts = Composed([GaussianCost(2.0), StatedCost(0.3, 0.0)])
     assert elementary_costs(make_event(event=PoissonSampled(1.0, parts))) == elementary_costs(
         make_event(event=parts)
     )
 
 
-def test_gaussian_steps_on_one_sample_are_one(make_event: EventMaker) -> None:
+def test_gaussian_steps_on_one_sample_are_one() -> None:
     steps = PoissonSampled(0.2, Composed([*[GaussianCost(6.0)] * 3, GaussianCost(2.0)]))
     (cost,) = elementary_costs(make_event(event=steps))
     assert isinstance(cost, PoissonSampled)
@@ -55,7 +52,7 @@ def test_gaussian_steps_on_one_sample_are_one(make_event: EventMaker) -> None:
     [(1.0, 0.0, 0.1), (3.0, 1e-5, 0.5), (1e-6, 0.0, 0.01), (800.0, 0.0, 0.1)],
 )
 def test_a_sampled_statement_is_the_smaller_statement(
-    make_event: EventMaker, epsilon: float, delta: float, rate: float
+    epsilon: float, delta: float, rate: float
 ) -> None:
     (cost,) = elementary_costs(make_event(event=PoissonSampled(rate, StatedCost(epsilon, delta))))
     assert isinstance(cost, StatedCost)
@@ -65,7 +62,7 @@ def test_a_sampled_statement_is_the_smaller_statement(
         assert cost.epsilon == pytest.approx(math.log(1 + rate * math.expm1(epsilon)), rel=1e-9)
 
 
-def test_sampled_mixtures_are_counted_by_the_general_bound(make_event: EventMaker) -> None:
+def test_sampled_mixtures_are_counted_by_the_general_bound() -> None:
     mixture = Composed([ZeroConcentratedCost(0.02), StatedCost(0.125, 0.0)])
     sampled, whole = make_event(event=PoissonSampled(0.05, mixture)), make_event(event=mixture)
     totals = [

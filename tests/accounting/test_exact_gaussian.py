@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import mpmath as mp
 import numpy as np
 import pytest
 
-from reticent.accounting import GaussianAccountant, GaussianCost, PrivacyEvent, RdpAccountant
+from reticent.accounting import GaussianAccountant, GaussianCost, RdpAccountant
 from reticent.accounting.discrete_gaussian import log_tails, sampled_gaussian_rdp
 from reticent.accounting.exact_gaussian import gaussian_delta
 from reticent.core import AddRemove
-
-EventMaker = Callable[..., PrivacyEvent]
+from tests.events import make_event
 
 
 def _exact(multiplier: float, epsilon: float) -> mp.mpf:
@@ -39,9 +37,7 @@ def test_delta_is_not_below_the_exact_one(multiplier: float, epsilon: float) -> 
 
 
 @pytest.mark.parametrize("delta", ["1e-05", "1e-06"])
-def test_the_golden_total_of_a_hundred_answers(
-    golden: dict[str, Any], make_event: EventMaker, delta: str
-) -> None:
+def test_the_golden_total_of_a_hundred_answers(golden: dict[str, Any], delta: str) -> None:
     row = golden["sampled_gaussian"][8]
     counted = GaussianAccountant(AddRemove()).compose(
         make_event(event=GaussianCost(row["noise_multiplier"])), row["answers"]
@@ -49,7 +45,7 @@ def test_the_golden_total_of_a_hundred_answers(
     assert counted.epsilon(delta=float(delta)) == pytest.approx(row[delta]["exact"], rel=1e-9)
 
 
-def test_unequal_answers_are_one_answer_of_their_summed_precision(make_event: EventMaker) -> None:
+def test_unequal_answers_are_one_answer_of_their_summed_precision() -> None:
     several = GaussianAccountant(AddRemove())
     several.compose(make_event(event=GaussianCost(6.0)), 3).compose(
         make_event(event=GaussianCost(2.0))
@@ -66,7 +62,7 @@ def test_unequal_answers_are_one_answer_of_their_summed_precision(make_event: Ev
     assert several.epsilon(delta=1e-6) < loose.epsilon(delta=1e-6)
 
 
-def test_edge_cases(make_event: EventMaker) -> None:
+def test_edge_cases() -> None:
     assert GaussianAccountant(AddRemove()).epsilon(delta=1e-5) == 0.0
     counted = GaussianAccountant(AddRemove()).compose(make_event(event=GaussianCost(3.0)))
     assert math.isinf(counted.epsilon(delta=0.0))

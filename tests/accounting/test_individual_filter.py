@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import multiprocessing
 import pickle
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 
 from reticent.accounting import IndividualFilter
 from reticent.core.errors import BudgetExceeded, InvalidInput, InvalidParameter
+from tests.together import in_forks
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -71,12 +71,7 @@ def test_a_copy_admits_nobody(way) -> None:
 
 def test_a_forked_child_admits_nobody() -> None:
     budget = IndividualFilter(cap=3)
-    context = multiprocessing.get_context("fork")
-    results = context.Queue()
-    child = context.Process(target=lambda: results.put(budget.is_here))
-    child.start()
-    assert results.get(timeout=60) is False
-    child.join()
+    assert in_forks(lambda: budget.is_here) == [False]
 
 
 def test_caps_out_of_range_are_refused() -> None:

@@ -248,6 +248,18 @@ def test_composed_losses_of_one_kind() -> None:
     assert exact <= found * (1 + 1e-9) <= exact * 1.005
 
 
+def test_rare_infinite_losses_add_up() -> None:
+    """Each is below what a double near 1 tells apart from 1: together they are 1e-14 of delta."""
+    losses, masses = np.array([-0.1, 0.1]), np.array([0.5, 0.5])
+    found = [
+        composed_epsilon(losses, masses, 1e-17, times=1000, delta=delta)
+        for delta in (0.99e-14, 1.01e-14)
+    ]
+    assert found[0] == math.inf
+    # 1e-16 of delta is left, on a grid that may add half a percent to either
+    assert found[1] > 0.99 * composed_epsilon(losses, masses, 0.0, times=1000, delta=1e-16)
+
+
 def test_as_many_devices_and_as_large_a_local_epsilon_as_are_asked_for() -> None:
     channel = ShuffledChannel.response(epsilon=4.0, labels=10)
     least = channel.devices_for(epsilon=0.4, delta=1e-6)

@@ -86,6 +86,7 @@ def test_any_prices_give_a_cap_that_holds(monkeypatch, prices) -> None:
 
 def test_steps_and_answers_add_up() -> None:
     assert hops([0.0, 1e-300, 1.0, 1.0 + 1e-9], 0.5).tolist() == [0, 1, 2, 3]
+    assert hops([1e300], 1e-300)[0] > 2**61
     epsilon, delta = beyond(epsilon=0.5, delta=1e-3, hops=[0, 1, 3])
     assert epsilon.tolist() == [0.0, 0.5, 1.5]
     chain = 1e-3 * (1 + math.exp(0.5) + math.exp(1.0))

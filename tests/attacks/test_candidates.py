@@ -23,8 +23,10 @@ SCHEMA = TabularSchema(tuple(Numeric(f"x{place}", 0, 1) for place in range(4)))
 
 
 def encoder(**changes) -> PosthocEncoder:
-    settings = {"epsilon": 2.0, "delta": 0.0, "radius": 0.2, "embedder": "identity", **changes}
-    return PosthocEncoder(obfuscator="identity", random_state=0, **settings).fit(X, Y)
+    settings = {"epsilon": 2.0, "delta": 0.0, "radius": 0.2, "mechanism": "laplace", **changes}
+    return PosthocEncoder(
+        embedder="identity", obfuscator="identity", random_state=0, **settings
+    ).fit(X, Y)
 
 
 def classifier(mechanism: str) -> PosthocClassifier:

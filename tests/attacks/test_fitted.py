@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_digits
 
 from reticent.attacks import attack_fitted
 from reticent.attacks.page import attack_page
@@ -14,22 +13,11 @@ from reticent.mechanisms import FiniteChannel
 from reticent.systems import (
     Calibration,
     PosthocEncoder,
-    PowerEncoder,
     VectorTraining,
 )
-from reticent.tables import Numeric, TabularSchema
+from tests.attacks.test_candidates import X, Y, encoder, table
 
-X, Y = load_iris(return_X_y=True)
-X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
-SCHEMA = TabularSchema(tuple(Numeric(f"x{place}", 0, 1) for place in range(4)))
 QUICK = {"trials": 4_000, "seed": 0, "decoder": False, "candidates": 24}
-
-
-def encoder(**changes) -> PosthocEncoder:
-    settings = {"epsilon": 2.0, "delta": 0.0, "radius": 0.2, "mechanism": "laplace", **changes}
-    return PosthocEncoder(
-        embedder="identity", obfuscator="identity", random_state=0, **settings
-    ).fit(X, Y)
 
 
 def halved(system):
@@ -65,12 +53,11 @@ def test_half_of_the_noise_is_found_out(mechanism: str) -> None:
 
 
 def test_rows_of_tables() -> None:
-    settings = {"epsilon": 2.0, "delta": 0.0, "radius": None, "schema": SCHEMA, "random_state": 0}
-    vectors = PowerEncoder(
-        mechanism="k-norm-l2", **settings, training=VectorTraining(outputs=2, hidden=(8,), epochs=1)
-    ).fit(X, Y)
+    vectors = table(
+        mechanism="k-norm-l2", training=VectorTraining(outputs=2, hidden=(8,), epochs=1)
+    )
     assert attack_fitted(vectors, X, columns={"kind": Y}, **QUICK).exceeded == ()
-    codes = PowerEncoder(mechanism="code", **settings, training=VectorTraining(epochs=2)).fit(X, Y)
+    codes = table(mechanism="code", training=VectorTraining(epochs=2))
     found = attack_fitted(codes, X, columns={"kind": Y}, **{**QUICK, "decoder": True})
     assert found.exceeded == ()
     assert len(found.reconstructions) == 2

@@ -6,6 +6,7 @@ Levels are 1e-6 for what must not be refuted, so that a test fails by chance onc
 from __future__ import annotations
 
 import math
+import os
 import time
 import warnings
 
@@ -19,6 +20,7 @@ from reticent.audit import (
     searched_pairs,
 )
 from reticent.audit.outputs import OutputCode, Raised
+from reticent.audit.subjects import RecordedScores, named_object
 from reticent.core.errors import InvalidInput
 from reticent.tables.attributes import Hashed, Numeric, Truth
 from reticent.tables.schema import TabularSchema
@@ -137,8 +139,10 @@ def test_a_subject_may_change_its_data_set_and_may_not_end_the_audit():
         return noisy(records)
 
     pair = ([1.0] * 5, [1.0] * 4)
-    found = audited(appends, neighbours=[pair], draws=400)
+    stated = {"noise": ("laplace", 1.0), "exact": lambda x: [x.append(1.0), sum(x)][1]}
+    found = audited(appends, neighbours=[pair], draws=400, **stated, sensitivity=1.0)
     assert not found.refuted
+    assert not found.findings
     assert pair == PAIR
 
     def leaves(records):
@@ -147,6 +151,40 @@ def test_a_subject_may_change_its_data_set_and_may_not_end_the_audit():
         return noisy(records)
 
     assert audited(leaves).refuted
+
+
+@pytest.mark.parametrize(
+    ("told", "other"),
+    [({"flu": 1.0}, {"cold": 1.0}), ([[1.0], [2.0, 3.0]], [[1.0, 2.0], [3.0]]), (-0.0, 0.0)],
+    ids=["keys", "lengths", "the sign of zero"],
+)
+def test_what_is_told_beside_numbers_is_found(told, other):
+    random = np.random.default_rng(10)
+
+    def answer(records):  # private at epsilon ln 19, where 1 is claimed
+        return told if (len(records) == 5) == (random.random() < 0.95) else other
+
+    assert audited(answer).refuted
+    assert not audited(answer, epsilon=3.0, draws=500).refuted
+
+
+def test_equal_data_sets_are_no_pair_and_few_scores_no_audit():
+    with pytest.raises(InvalidInput, match="equal"):
+        audited(len, neighbours=[PAIR, ({"X": [1], "y": [0]}, {"X": [1], "y": [0]})])
+    searched = searched_pairs([1.0, 0.0], replace=True)  # the greatest is there already
+    assert all(pair.first != pair.second for pair in searched)
+    with pytest.raises(InvalidInput, match="19"):
+        RecordedScores(np.zeros(18), np.zeros(18), name="scores")
+
+
+def test_a_file_of_data_classes_can_be_audited(tmp_path):
+    file = tmp_path / "random.py"
+    file.write_text(
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+        "@dataclass\nclass Mean:\n    size: int = 2\n"
+        "def mean(records):\n    return sum(records) / Mean().size\n"
+    )
+    assert named_object(f"{file}:mean")([1.0, 2.0]) == 1.5
 
 
 def test_forks_and_state_are_found_and_fresh_noise_is_not():
@@ -167,6 +205,19 @@ def test_forks_and_state_are_found_and_fresh_noise_is_not():
     forked = audited(laplace_sum(1.0), draws=64, implementation=True)
     assert any("fork" in one.kind for one in forked.findings)
     assert all(one.witness and "draws=64" in one.replay for one in forked.findings)
+
+
+def test_a_subject_that_hangs_in_a_fork_does_not_hang_its_audit():
+    """A lock that another thread holds while the process is forked is never released there."""
+    here = os.getpid()
+
+    def hangs(records):
+        time.sleep(0.002 if os.getpid() == here else 600.0)
+        return 0.0
+
+    start = time.monotonic()
+    audited(hangs, draws=64, implementation=True, seconds=0.5)
+    assert time.monotonic() - start < 60.0
 
 
 def test_an_answer_that_takes_longer_about_a_record_is_found():

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
 from reticent import (
     CertifiedNetwork,
@@ -19,6 +20,7 @@ from reticent import (
     PrivateKNNClassifier,
 )
 from reticent.audit import audit_records
+from reticent.core.guarantees import Guarantee, Replace
 from reticent.mechanisms import SumSession
 from reticent.systems import Ball, Features, Neighbours, PublicReference
 
@@ -37,6 +39,11 @@ def descent(**settings):
     return NoisyGradientRegressor(
         **{**given, "features": Features(range=(-1, 1), reach=1.0), **settings}
     )
+
+
+def grid(value):
+    """To a public grid, so that the last bits of a double tell nothing."""
+    return round(value * 1024) / 1024
 
 
 def scale_noise(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
@@ -154,6 +161,35 @@ def test_outputs_of_the_callers_own_and_a_stated_noise():
     )
     assert found.draws == 300
     assert "5-GDP" in found.noise
+
+
+class ScaledInPlace(BaseEstimator):
+    """A sound noisy mean whose fit scales the rows that it is given."""
+
+    def fit(self, X, y):
+        X *= 0.5
+        X += 1.0
+        noise = np.random.default_rng().laplace(scale=0.7)
+        self.mean_ = grid(X[:, 0].sum() + noise)
+        self.guarantee = Guarantee(1.0, 0.0, Replace(1))
+        return self
+
+
+def test_a_fit_may_change_its_rows():
+    rows = X.copy()
+    found = audit_records(
+        ScaledInPlace(),
+        rows,
+        y,
+        remove=3,
+        add=([0.7, 0.7], 1),
+        outputs=lambda fitted: [fitted.mean_],
+        runs=400,
+        alpha=1e-6,
+        seed=0,
+    )
+    assert not found.refuted
+    assert np.array_equal(rows, X)
 
 
 def test_the_time_limit_ends_it():

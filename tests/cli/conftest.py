@@ -12,43 +12,13 @@ from sklearn.datasets import load_iris
 
 from reticent.cli.main import run
 from reticent.systems import (
-    LabelAware,
-    NoiseAware,
-    PosthocClassifier,
-    PosthocEncoder,
     PowerEncoder,
     VectorTraining,
 )
 from reticent.tables import Categorical, Numeric, TabularSchema
+from tests.client.conftest import labels_bundle, records_bundle, rows_bundle, vectors_bundle
 
-SETTINGS = {
-    "delta": 0.0,
-    "radius": 0.2,
-    "embedder": "identity",
-    "random_state": 0,
-}
-TRAINING = {"hidden": (8,), "epochs": 2}
-
-
-@pytest.fixture(scope="session")
-def encoder_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    inputs, labels = load_iris(return_X_y=True)
-    obfuscator = NoiseAware(outputs=2, **TRAINING)
-    encoder = PosthocEncoder(
-        epsilon=4.0, mechanism="laplace", obfuscator=obfuscator, **SETTINGS
-    ).fit(inputs, labels)
-    return encoder.save(tmp_path_factory.mktemp("bundles") / "encoder")
-
-
-@pytest.fixture(scope="session")
-def classifier_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    iris = load_iris()
-    names = iris.target_names[iris.target]
-    classifier = PosthocClassifier(
-        epsilon=8.0, mechanism="noisy-max", classifier=LabelAware(**TRAINING), **SETTINGS
-    ).fit(iris.data, names)
-    return classifier.save(tmp_path_factory.mktemp("bundles") / "classifier")
-
+__all__ = ["labels_bundle", "records_bundle", "rows_bundle", "vectors_bundle"]
 
 FLOWERS = ("sepal length", "sepal width", "petal length", "petal width")
 FLOWER_SCHEMA = TabularSchema(

@@ -20,10 +20,10 @@ def flowers_file(tmp_path):
     return path
 
 
-def test_games_caps_and_a_page(command, encoder_bundle, flowers_file, tmp_path) -> None:
+def test_games_caps_and_a_page(command, vectors_bundle, flowers_file, tmp_path) -> None:
     page = tmp_path / "attack.html"
     words = (
-        "attack", "bundle", encoder_bundle, "--input", flowers_file, "--column", "kind", *QUICK,
+        "attack", "bundle", vectors_bundle, "--input", flowers_file, "--column", "kind", *QUICK,
         "--page", page,
     )  # fmt: skip
     answer = command(*words)

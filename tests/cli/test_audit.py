@@ -8,7 +8,7 @@ from reticent.systems import PosthocEncoder
 from reticent.systems.loading import load
 
 
-def test_a_refuted_claim_fails(command, encoder_bundle, inputs, tmp_path, monkeypatch):
+def test_a_refuted_claim_fails(command, vectors_bundle, inputs, tmp_path, monkeypatch):
     """A bundle whose mechanism was edited to half of its noise."""
 
     def faulty(folder, trusted_key, embedder, *, research):
@@ -27,7 +27,7 @@ def test_a_refuted_claim_fails(command, encoder_bundle, inputs, tmp_path, monkey
     monkeypatch.setattr("reticent.cli.audit.open_bundle", faulty)
     page = tmp_path / "audit.html"
     answer = command(
-        "audit", "bundle", encoder_bundle, "--input", inputs,
+        "audit", "bundle", vectors_bundle, "--input", inputs,
         "--draws", "60000", "--seed", "0", "--page", page,
     )  # fmt: skip
     assert answer.status == 19

@@ -25,15 +25,15 @@ from reticent.systems import (
 
 
 def test_release_books_its_cost_and_stops_when_nothing_is_left(
-    command, encoder_bundle, inputs, tmp_path
+    command, vectors_bundle, inputs, tmp_path
 ):
-    cost = PosthocEncoder.load(encoder_bundle).guarantee
+    cost = PosthocEncoder.load(vectors_bundle).guarantee
     book = Ledger.create(tmp_path / "book.sqlite")
     book.grant(Scope(subject="patient-7"), Guarantee(30 * cost.epsilon, 0.0, cost.adjacency))
     book.close()
     words = (
         "release",
-        encoder_bundle,
+        vectors_bundle,
         "--input",
         inputs,
         "--ledger",
@@ -50,11 +50,11 @@ def test_release_books_its_cost_and_stops_when_nothing_is_left(
 
 
 def test_certify_prints_bounds_and_says_that_they_are_private(
-    command, encoder_bundle, inputs, tmp_path
+    command, vectors_bundle, inputs, tmp_path
 ):
     answer = command(
         "certify",
-        encoder_bundle,
+        vectors_bundle,
         "--input",
         inputs,
         "--radius",
@@ -66,34 +66,34 @@ def test_certify_prints_bounds_and_says_that_they_are_private(
     assert "as private as its input" in answer.out
     with np.load(tmp_path / "bounds.npz") as stored:
         bounds = stored["bound"]
-    system = PosthocEncoder.load(encoder_bundle)
+    system = PosthocEncoder.load(vectors_bundle)
     np.testing.assert_array_equal(
         bounds, system.query_.bound.bound(system.embed(np.load(inputs)), 0.1)
     )
     assert f"{np.median(bounds):.6g}" in answer.out
 
 
-def test_card_as_text_and_as_json(command, encoder_bundle):
-    expected = PosthocEncoder.load(encoder_bundle).card()
-    text = command("card", encoder_bundle)
+def test_card_as_text_and_as_json(command, vectors_bundle):
+    expected = PosthocEncoder.load(vectors_bundle).card()
+    text = command("card", vectors_bundle)
     assert (text.status, text.err) == (0, "")
-    stored = (encoder_bundle / "card.md").read_text().rstrip("\n")
+    stored = (vectors_bundle / "card.md").read_text().rstrip("\n")
     assert text.out.rstrip("\n") == expected.to_markdown().rstrip("\n") == stored
-    plain = command("card", encoder_bundle, "--json")
+    plain = command("card", vectors_bundle, "--json")
     assert plain.status == 0
     assert json.loads(plain.out) == expected.to_dict()
 
 
 def test_a_card_is_shown_without_arrays_and_not_when_anything_was_changed(
-    command, encoder_bundle, tmp_path
+    command, vectors_bundle, tmp_path
 ):
     program = (
         "import sys; from reticent.cli.main import run; status = run(sys.argv[1:]);"
         "sys.exit(status or len({'numpy', 'scipy', 'sqlalchemy', 'torch'} & set(sys.modules)))"
     )
-    subprocess.run([sys.executable, "-c", program, "card", encoder_bundle], check=True)
+    subprocess.run([sys.executable, "-c", program, "card", vectors_bundle], check=True)
     for name in ("card.md", "weights.safetensors", "bundle.json", "manifest.json"):
-        folder = shutil.copytree(encoder_bundle, tmp_path / name)
+        folder = shutil.copytree(vectors_bundle, tmp_path / name)
         with (folder / name).open("ab") as file:
             file.write(b" ")
         assert command("card", folder).status == CorruptBundle.code
@@ -177,10 +177,8 @@ def test_a_module_of_ones_own_is_named_on_every_command(command, inputs, tmp_pat
 
 
 def test_answers_that_are_charged_are_not_predicted_for_nothing(
-    command, classifier_bundle, inputs, tmp_path
+    command, labels_bundle, inputs, tmp_path
 ):
-    told = command(
-        "predict", classifier_bundle, "--input", inputs, "--output", tmp_path / "told.csv"
-    )
+    told = command("predict", labels_bundle, "--input", inputs, "--output", tmp_path / "told.csv")
     assert told.status != 0
     assert not (tmp_path / "told.csv").exists()

@@ -13,20 +13,13 @@ from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Receipt, Scope
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger
-from tests.ledger.conftest import receipt_for
+from tests.ledger.conftest import path, receipt_for
+
+__all__ = ["path"]
 
 EVENT = PrivacyEvent("test", Guarantee(0.1, 0.0, AddRemove()))
 WARD = Scope(subject="ward-7")
 Command = Callable[..., Any]
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    (tmp_path / "data").mkdir()
-    ledger = Ledger.create(tmp_path / "data" / "ledger.db", synchronous="NORMAL")
-    ledger.grant(WARD, Guarantee(1.0, 0.0, AddRemove()))
-    ledger.close()
-    return tmp_path / "data" / "ledger.db"
 
 
 def receipt_of(path: Path, answers: int) -> Receipt:

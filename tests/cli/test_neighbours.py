@@ -12,7 +12,7 @@ from reticent.cli.neighbours import GRAMMAR, guarantee_for, statement
 from reticent.core import AddRemove, Guarantee, GuaranteeKind, Neighborhood, Norm, Replace, Unit
 from reticent.core.errors import InvalidInput
 from reticent.ledger import Ledger
-from reticent.systems import CertifiedClassifier, LabelAware, PosthocClassifier
+from reticent.systems import CertifiedClassifier, PosthocClassifier
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 Y = np.arange(60) % 2
@@ -32,7 +32,7 @@ def granted(book: Path) -> Guarantee:
 
 
 def grant(book: Path, neighbours: object) -> tuple[object, ...]:
-    amount = ("--epsilon", 9, "--delta", 0)
+    amount = ("--epsilon", 13, "--delta", 0)
     line = ("ledger", "grant", "--ledger", book, "--subject", "s", *amount)
     return (*line, "--neighbours", neighbours)
 
@@ -75,28 +75,21 @@ def test_what_is_not_in_the_grammar_grants_nothing(command, book, text) -> None:
     ledger.close()
 
 
-def test_a_grant_takes_what_a_bundle_or_its_receipt_says(command, book, tmp_path):
-    made = PosthocClassifier(
-        epsilon=2.0,
-        delta=0.0,
-        radius=0.2,
-        embedder="identity",
-        classifier=LabelAware(hidden=(4,), epochs=1),
-    ).fit(X, Y)
-    bundle = made.save(tmp_path / "bundle")
+def test_a_grant_takes_what_a_bundle_or_its_receipt_says(command, book, tmp_path, labels_bundle):
+    bundle, said = labels_bundle, PosthocClassifier.load(labels_bundle).guarantee
     assert command(*grant(book, f"bundle:{bundle}")).status == 0
-    assert granted(book).adjacency == made.guarantee.adjacency
-    np.save(tmp_path / "x.npy", X[:3])
+    assert granted(book).adjacency == said.adjacency
+    np.save(tmp_path / "x.npy", np.full((2, 4), 2.0))
     out = tmp_path / "y.npz"
     words = ("release", bundle, "--input", tmp_path / "x.npy", "--output", out)
     assert command(*words, "--ledger", book, "--subject", "s").status == 0
-    cost = ("--epsilon", 2, "--delta", 0)
+    cost = ("--epsilon", 4, "--delta", 0)
     preview = ("ledger", "preview", "--ledger", book, "--subject", "s", *cost, "--neighbours")
     printed = command("ledger", "report", "--ledger", book).out.partition("--neighbours '")[2]
     printed = printed.partition("')")[0]
-    for said in (f"bundle:{bundle}", f"receipt:{out}", printed, statement(made.guarantee)):
-        assert "at most 1 answer(s) fit now" in command(*preview, said).out
-    without_identity = f"within:linf:0.2::{made.guarantee.adjacency.space}"
+    for neighbours in (f"bundle:{bundle}", f"receipt:{out}", printed, statement(said)):
+        assert "at most 1 answer(s) fit now" in command(*preview, neighbours).out
+    without_identity = f"within:linf:0.2::{said.adjacency.space}"
     assert command(*preview, without_identity).status == 7
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +29,7 @@ from reticent.ledger import Ledger
 from reticent.release.bundle import Bundle
 from reticent.systems import PosthocEncoder
 from reticent.systems.posthoc.query import PrivateQuery
+from tests.machine import no_file_beyond
 
 X = load_iris().data
 
@@ -44,7 +43,7 @@ class Bench:
 
 
 @pytest.fixture
-def bench(encoder_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+def bench(vectors_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """The bench; answering is a failure, since every case here must stop before it."""
 
     def answer(*_: object, **__: object) -> None:
@@ -52,7 +51,7 @@ def bench(encoder_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(PrivateQuery, "answer", answer)
     monkeypatch.delenv("RETICENT_DATA", raising=False)
-    return Bench(encoder_bundle, tmp_path)
+    return Bench(vectors_bundle, tmp_path)
 
 
 def saved(bench: Bench, name: str, array: Any) -> Path:
@@ -236,25 +235,13 @@ def test_the_command_line_refuses(
     ] == [name for name in before if not name.startswith("book.sqlite")]
 
 
-@pytest.fixture
-def full_disk() -> Any:
-    """No file may grow beyond 8 KiB, which is how a full disk looks to a writer."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    signal.signal(signal.SIGXFSZ, handler)
-
-
-@pytest.mark.usefixtures("full_disk")
 def test_a_full_disk_is_found_out_before_anything_is_answered(
     bench: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:
     inputs = good(bench)
-    status = run(
-        ["release", str(bench.bundle), "--input", str(inputs), "--output", str(out(bench))]
-    )
+    line = ["release", str(bench.bundle), "--input", str(inputs), "--output", str(out(bench))]
+    with no_file_beyond(8192):
+        status = run(line)
     assert status == WriteFailed.code
     assert "nothing was left behind" in capsys.readouterr().err
     assert os.listdir(bench.folder) == ["x.npy"]

@@ -5,21 +5,15 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx
 import pytest
 
 from reticent.cli.main import run
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
+from tests.machine import free_port, is_healthy, wait_until
 
 
 @pytest.mark.slow
@@ -55,15 +49,7 @@ def test_the_demonstration_starts_prints_a_snippet_that_works_and_stops(tmp_path
         assert secret is not None
         address = f"http://127.0.0.1:{port}"
         assert f"{address}/v1/bundles/blobs/answers" in said
-        latest = time.monotonic() + 240
-        while True:
-            try:
-                httpx.get(f"{address}/healthz").raise_for_status()
-                break
-            except httpx.HTTPError:
-                assert time.monotonic() < latest
-                assert process.poll() is None
-                time.sleep(0.1)
+        wait_until(lambda: is_healthy(address) or process.poll() is not None, 240)
         headers = {"Authorization": f"Bearer {secret[1]}", "Content-Type": "application/json"}
         for number in range(4):  # whichever worker is asked
             told = httpx.post(

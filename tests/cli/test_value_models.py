@@ -11,9 +11,6 @@ import pytest
 from sklearn.datasets import load_iris
 
 from reticent.systems.loading import load
-from tests.client.conftest import records_bundle, rows_bundle
-
-__all__ = ["records_bundle", "rows_bundle"]
 
 
 @pytest.fixture

@@ -58,10 +58,11 @@ def vectors_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     X, y = load_iris(return_X_y=True)
     encoder = PosthocEncoder(
-        epsilon=8.0,
+        epsilon=4.0,
         delta=0.0,
         radius=0.2,
         embedder="identity",
+        mechanism="laplace",
         obfuscator=NoiseAware(outputs=2, hidden=(8,), epochs=3),
         random_state=0,
     )

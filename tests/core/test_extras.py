@@ -10,11 +10,7 @@ import pytest
 
 from reticent.core.errors import MissingExtra
 from reticent.core.extras import WHOLE_MODULES, require
-
-ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ROOT / "src" / "reticent"
-
-"""What each extra installs and is imported by name."""
+from tests.source import ROOT, trees
 
 
 def imports_when_loaded_or_called(tree: ast.AST) -> set[str]:
@@ -52,27 +48,18 @@ def required(tree: ast.AST) -> set[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def trees() -> dict[str, ast.Module]:
-    """Every source file, parsed."""
-    return {
-        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text())
-        for path in sorted((*SOURCES.rglob("*.py"), *ROOT.glob("papers/**/*.py")))
-    }
-
-
-@pytest.fixture(scope="module")
-def asked(trees: dict[str, ast.Module]) -> set[tuple[str, str]]:
+def asked() -> set[tuple[str, str]]:
     """(package, extra) of everything that the source may go without."""
-    return {pair for tree in trees.values() for pair in required(tree)} | set(WHOLE_MODULES.items())
+    return {pair for tree in trees().values() for pair in required(tree)} | set(
+        WHOLE_MODULES.items()
+    )
 
 
-def test_optional_packages_are_imported_through_require_alone(
-    trees: dict[str, ast.Module], asked: set[tuple[str, str]]
-) -> None:
+def test_optional_packages_are_imported_through_require_alone(asked: set[tuple[str, str]]) -> None:
     optional = {package for package, _ in asked} - set(WHOLE_MODULES)
     direct = {
         name: sorted(imports_when_loaded_or_called(tree) & optional)
-        for name, tree in trees.items()
+        for name, tree in trees().items()
         if name.startswith("src/")
     }
     assert {name: packages for name, packages in direct.items() if packages} == {}

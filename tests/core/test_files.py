@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import resource
-import signal
 import socket
 import stat
 from pathlib import Path
@@ -22,6 +20,7 @@ from reticent.core.files import (
     read_regular,
     unpacked,
 )
+from tests.machine import no_file_beyond
 
 
 def test_writes_the_content_and_leaves_nothing_else(tmp_path):
@@ -46,13 +45,8 @@ def test_replaces_only_on_request(tmp_path):
 
 @pytest.fixture
 def small_files():
-    """No file may grow beyond 4096 bytes: what a full disk looks like to the one who writes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
+    with no_file_beyond(4096):
+        yield
 
 
 @pytest.mark.usefixtures("small_files")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import multiprocessing
 import os
 import pickle
 import threading
-from multiprocessing.connection import Connection
 from typing import Any
 from unittest import mock
 
@@ -18,19 +16,12 @@ from reticent.core import workers
 from reticent.core.processes import HomeProcess
 from reticent.core.turns import Turn
 from reticent.core.workers import results_of
-
-
-def _tell(home: HomeProcess, pipe: Connection) -> None:
-    pipe.send((home.is_here, HomeProcess().is_here))
+from tests.together import in_forks, in_threads
 
 
 def test_a_forked_child_is_not_home() -> None:
     home = HomeProcess()
-    ours, theirs = multiprocessing.Pipe()
-    child = multiprocessing.get_context("fork").Process(target=_tell, args=(home, theirs))
-    child.start()
-    assert ours.recv() == (False, True)
-    child.join()
+    assert in_forks(lambda: (home.is_here, HomeProcess().is_here)) == [(False, True)]
     assert home.is_here
 
 
@@ -51,41 +42,27 @@ def test_no_copy_is_home(copied) -> None:
     assert home.is_here
 
 
-def in_a_child(turn: Turn, threads: int) -> int:
-    """The most threads of a forked child that were ever within the turn at once."""
+def most_within(turn: Turn, threads: int) -> int:
+    """The most threads that were ever within the turn at once."""
+    inside, most, start = [0], [0], threading.Barrier(threads)
 
-    def count(results: multiprocessing.Queue[int]) -> None:
-        inside, most, start = [0], [0], threading.Barrier(threads)
+    def enter() -> None:
+        start.wait()
+        for _ in range(20):
+            with turn:
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                threading.Event().wait(1e-4)
+                inside[0] -= 1
 
-        def enter() -> None:
-            start.wait()
-            for _ in range(20):
-                with turn:
-                    inside[0] += 1
-                    most[0] = max(most[0], inside[0])
-                    threading.Event().wait(1e-4)
-                    inside[0] -= 1
-
-        running = [threading.Thread(target=enter) for _ in range(threads)]
-        for thread in running:
-            thread.start()
-        for thread in running:
-            thread.join()
-        results.put(most[0])
-
-    context = multiprocessing.get_context("fork")
-    results = context.Queue()
-    child = context.Process(target=count, args=(results,))
-    child.start()
-    most = results.get(timeout=60)
-    child.join()
-    return int(most)
+    in_threads(*[enter] * threads)
+    return most[0]
 
 
 def test_a_forked_child_and_a_copy_start_unlocked() -> None:
     turn = Turn()
     with turn:
-        assert in_a_child(turn, threads=4) == 1
+        assert in_forks(lambda: most_within(turn, threads=4)) == [1]
         with copy.copy(turn):
             pass
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.machine import free_port, wait_until
 
 CONFIGURATION = Path(__file__).parents[2] / "deploy" / "nginx.conf"
 
@@ -48,8 +48,7 @@ def proxied(service: int, folder: Path, *, secure: bool = False) -> Iterator[Pro
         if os.environ.get("CI") == "true" or "nginx" in os.environ.get("RETICENT_NEEDS", ""):
             pytest.fail(reason)
         pytest.skip(reason)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     certificate, key = folder / "certificate.pem", folder / "certificate-key.pem"
     if secure:
         command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
@@ -81,15 +80,8 @@ def proxied(service: int, folder: Path, *, secure: bool = False) -> Iterator[Pro
     with (folder / "nginx.log").open("wb") as log:
         process = subprocess.Popen([nginx, "-c", made, "-g", "daemon off;"], stdout=log, stderr=log)
         try:
-            latest = time.monotonic() + 30
-            while True:
-                assert process.poll() is None, (folder / "nginx.log").read_text()
-                assert time.monotonic() < latest
-                try:
-                    socket.create_connection(("127.0.0.1", port)).close()
-                    break
-                except OSError:
-                    time.sleep(0.02)
+            wait_until(lambda: (folder / "nginx.pid").exists() or process.poll() is not None, 30)
+            assert process.poll() is None, (folder / "nginx.log").read_text()
             yield Proxy(port, process.pid, str(certificate) if secure else "")
         finally:
             process.terminate()

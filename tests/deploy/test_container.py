@@ -7,15 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 import pytest
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).parents[2]
+from tests.source import ROOT, built_wheel, needed
+
 DEPLOY = ROOT / "deploy"
 BASE = 125e6
 """Bytes of Debian's slim image of Python, by its publisher."""
@@ -26,11 +24,7 @@ UNWANTED = {"tests", "__pycache__"}
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (found,) = folder.glob("*.whl")
-    return found
+    return built_wheel(tmp_path_factory.mktemp("dist"))
 
 
 def installed(folder: Path, wheel: Path, *options: str, path: str = "") -> int:
@@ -68,31 +62,15 @@ def installed(folder: Path, wheel: Path, *options: str, path: str = "") -> int:
     return sum(path.stat().st_size for path in files)
 
 
-def needed(requirement: str) -> set[str]:
-    """Names of the installed distributions that a requirement leads to."""
-    queue, seen = [Requirement(requirement)], set[tuple[str, frozenset[str]]]()
-    while queue:
-        wanted = queue.pop()
-        key = (canonicalize_name(wanted.name), frozenset(wanted.extras))
-        if key in seen:
-            continue
-        seen.add(key)
-        for text in metadata.requires(key[0]) or []:
-            found = Requirement(text)
-            extras = {"", *wanted.extras}
-            if found.marker is None or any(found.marker.evaluate({"extra": e}) for e in extras):
-                queue.append(found)
-    return {name for name, _ in seen}
-
-
 @pytest.mark.slow
 def test_the_steps_fill_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
     """With the packages that are installed here in the place of those of an index."""
     site = str(Path(np.__file__).parents[1])
     (tmp_path / "root").mkdir()
     total = own = installed(tmp_path / "root", wheel, "--no-deps", "--no-index", path=site)
-    for name in needed("reticent[service,postgres]") - {"reticent"}:
-        distribution = metadata.distribution(name)
+    found = needed("reticent[service,postgres]")
+    del found["reticent"]
+    for distribution in found.values():
         for file in distribution.files or []:
             path = Path(str(distribution.locate_file(file)))
             if not UNWANTED & {*file.parts} and path.is_file():

@@ -8,11 +8,9 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import httpx
@@ -23,6 +21,7 @@ from reticent.cli.main import app
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.ledger import Ledger
 from reticent.service.keys import KeyStore
+from tests.machine import free_port, is_healthy, wait_until
 from tests.service.conftest import RECORDS, served_bundles
 
 __all__ = ["served_bundles"]
@@ -72,8 +71,7 @@ def test_the_script_serves_from_a_fresh_folder_and_goes_on_with_it(
 
 def serve_twice(folder: Path, served_bundles: Path) -> list[tuple[int, bytes]]:
     """Runs the script, asks for one thing five times, stops it; and again. What was told."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{(port := free_port())}"
     secret = ""
     found: list[tuple[int, bytes]] = []
     urls = set()
@@ -105,16 +103,10 @@ def serve_twice(folder: Path, served_bundles: Path) -> list[tuple[int, bytes]]:
                 _, secret = KeyStore(ledger).create("acme", bundles=["labels"], subjects=[RECORDS])
                 ledger.close()
             headers = {"Authorization": f"Bearer {secret}", "Idempotency-Key": "request-1"}
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers) as client:
-                latest = time.monotonic() + 120
-                while True:
-                    try:
-                        client.get("/healthz").raise_for_status()
-                        break
-                    except httpx.HTTPError:
-                        assert process.poll() is None
-                        assert time.monotonic() < latest
-                        time.sleep(0.1)
+            wait_until(
+                lambda process=process: is_healthy(address) or process.poll() is not None, 120
+            )
+            with httpx.Client(base_url=address, headers=headers) as client:
                 for _ in range(5):
                     told = client.post(
                         "/v1/bundles/labels/answers", json={"rows": [[0.3, 0.2]]}, timeout=60

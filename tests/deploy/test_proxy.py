@@ -16,6 +16,7 @@ from tests.deploy.proxy import Proxy, proxied
 from tests.service.conftest import (
     RECORDS,
     Place,
+    ask,
     make_place,
     place,
     served_bundles,
@@ -77,14 +78,7 @@ def test_answers_small_and_large_come_through_the_proxy_over_https(
             assert client.get("/healthz").json() == {"status": "ok"}
             for number, room in enumerate((0, LARGE)):
                 content = json.dumps({"rows": [[0.3, 0.25]]}).encode() + b" " * room
-                told = client.post(
-                    "/v1/bundles/labels/answers",
-                    content=content,
-                    headers={
-                        "Idempotency-Key": f"request-{number}",
-                        "Content-Type": "application/json",
-                    },
-                )
+                told = ask(client, f"request-{number}", content)
                 assert told.status_code == 200, told.text
     assert place.spent(RECORDS) == 2 * 500_000
 
@@ -124,15 +118,8 @@ def test_who_shows_no_key_is_slowed_down_and_who_pays_is_not(
         assert {client.get("/healthz").status_code for _ in range(11)} == {200}
         assert time.monotonic() - began > 1.9  # five a second
     body = b'{"rows": [[0.3, 0.25]]}'
-    headers = {"Authorization": f"Bearer {place.secret}", "Content-Type": "application/json"}
+    headers = {"Authorization": f"Bearer {place.secret}"}
     url = f"http://127.0.0.1:{proxy.port}"
     with httpx.Client(base_url=url, headers=headers, timeout=30) as client:
-        statuses = [
-            client.post(
-                "/v1/bundles/labels/answers",
-                content=body,
-                headers={"Idempotency-Key": f"request-{number}"},
-            ).status_code
-            for number in range(60)
-        ]
-    assert set(statuses) == {200}
+        statuses = {ask(client, f"request-{number}", body).status_code for number in range(60)}
+    assert statuses == {200}

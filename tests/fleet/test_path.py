@@ -257,6 +257,7 @@ def test_a_shuffler_that_drops_reports_contradicts_what_it_signed(fleet: Fleet) 
     signed = [shuffler.take(post, now=0.0) for post in (*posts, posts[0])]
     shuffler.finish(now=shuffler.round.closes)
     statement = shuffler.status()["statement"]
+    signed.append(shuffler.take(posts[1], now=0.0))  # too late, and taken before
     check_counts(shuffler.round, signed, statement)
     key = signing_key(fleet.shuffler_home / SIGNING)
     shuffler._signer = key

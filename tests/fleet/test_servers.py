@@ -6,8 +6,6 @@ import base64
 import json
 import os
 import random
-import re
-import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -32,16 +30,10 @@ from reticent.fleet.shuffler import SIGNING
 from reticent.ledger.ledger import Ledger
 from reticent.release.bundle import sign_bundle
 from tests.fleet.fleets import Fleet, envelopes
+from tests.machine import free_port, peak_memory, wait_until
 from tests.service.servers import command_process
 
 _PATIENT = Retries(attempts=60, first_pause=0.1, longest_pause=0.5)
-
-
-def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 class Site:
@@ -96,11 +88,8 @@ class Site:
 
     def finished(self, seconds: float) -> None:
         """Wait until the round is counted."""
-        deadline = time.monotonic() + seconds
         with self.gateway("aggregate") as asking:
-            while asking.status()["state"] != "done":
-                assert time.monotonic() < deadline, "the round was not counted"
-                time.sleep(0.1)
+            wait_until(lambda: asking.status()["state"] == "done", seconds)
 
 
 def test_a_round_over_http(fleet: Fleet) -> None:
@@ -193,12 +182,6 @@ def _cpu_seconds(process: BaseProcess) -> float:
     return sum(map(int, spent)) / os.sysconf("SC_CLK_TCK")
 
 
-def _peak(process: BaseProcess) -> str:
-    """The most memory that a process has held."""
-    (line,) = re.findall(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
-    return f"{int(line) / 2**10:.0f} MiB"
-
-
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_a_million_reports(fleet: Fleet) -> None:
@@ -229,7 +212,8 @@ def test_a_million_reports(fleet: Fleet) -> None:
         print(f"{total} reports: {taken:.1f} s to take, {time.monotonic() - started:.1f} s in all")
         spent = {party: _cpu_seconds(process) for party, process in processes.items()}
         print(f"CPU seconds: {spent}, gateways {time.process_time() - own:.1f}")
-        print({party: _peak(process) for party, process in processes.items()})
+        peaks = {party: peak_memory(process.pid) for party, process in processes.items()}
+        print({party: f"{peak / 2**20:.0f} MiB" for party, peak in peaks.items()})
         signed = [one for gateway in gateways for one in gateway.acknowledgements]
         check_counts(site.round, signed, gateways[0].status()["statement"])
     assert counted(site.round, fleet.aggregator_home).counts.sum() == total

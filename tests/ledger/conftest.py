@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from reticent.core import Guarantee, Receipt, Scope
+from reticent.core import AddRemove, Guarantee, Receipt, Scope
 from reticent.ledger import Ledger, Reservation
 
 
@@ -124,6 +124,16 @@ def ledger(ledger_url: str) -> Iterator[Ledger]:
 @pytest.fixture
 def scope() -> Scope:
     return Scope(principal="acme", subject="ward-7")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A ledger's file in a folder of its own, with a budget of epsilon 1 for ward-7."""
+    (tmp_path / "data").mkdir()
+    made = Ledger.create(tmp_path / "data" / "ledger.db", synchronous="NORMAL")
+    made.grant(Scope(subject="ward-7"), Guarantee(1.0, 1e-6, AddRemove()))
+    made.close()
+    return tmp_path / "data" / "ledger.db"
 
 
 def receipt_for(reservation: Reservation, guarantee: Guarantee, answers: int = 1) -> Receipt:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger
 from reticent.ledger.chain import Anchor, read_tip
+from tests.events import make_event
 
 WARD = Scope("acme", "ward-7")
 CUT = ("DROP TRIGGER entries_no_delete", "DELETE FROM entries WHERE seq = 3")
@@ -25,7 +25,7 @@ DIGEST = ("DROP TRIGGER entries_no_update", "UPDATE entries SET digest = x'00' W
 
 @pytest.mark.parametrize("statements", [CUT, HEAD, DIGEST])
 def test_a_head_without_its_entry_is_refused_at_the_next_request(
-    tmp_path: Path, make_event: Callable[..., PrivacyEvent], statements: tuple[str, ...]
+    tmp_path: Path, statements: tuple[str, ...]
 ) -> None:
     path = tmp_path / "ledger.db"
     anchors = tmp_path / "anchors"
@@ -57,9 +57,7 @@ BUDGET_EDITS = {
 
 
 @pytest.mark.parametrize("sql", BUDGET_EDITS.values(), ids=BUDGET_EDITS)
-def test_no_charge_on_rows_that_were_edited(
-    ledger_url: str, make_event: Callable[..., PrivacyEvent], sql: str
-) -> None:
+def test_no_charge_on_rows_that_were_edited(ledger_url: str, sql: str) -> None:
     """And neither a preview, nor a grant that would begin with what was spent before."""
     ledger = Ledger.create(ledger_url, synchronous="NORMAL")
     ledger.grant(Scope(subject="ward-7"), Guarantee(4.0, 0.0, AddRemove()))
@@ -91,9 +89,7 @@ def test_no_charge_on_rows_that_were_edited(
     ledger.close()
 
 
-def test_an_old_total_with_its_old_nodes_is_refused(
-    tmp_path: Path, make_event: Callable[..., PrivacyEvent]
-) -> None:
+def test_an_old_total_with_its_old_nodes_is_refused(tmp_path: Path) -> None:
     """Budgets, tree and head as they once were, put back under the entries that came since."""
     path = tmp_path / "ledger.db"
     ledger = Ledger.create(path, synchronous="NORMAL")
@@ -135,7 +131,6 @@ def _elsewhere(file: Path) -> None:
 def test_a_ledger_without_its_anchor_asks_its_operator(
     ledger_url: str,
     tmp_path: Path,
-    make_event: Callable[..., PrivacyEvent],
     lose: Callable[..., None],
 ) -> None:
     anchors = tmp_path / "anchors"
@@ -161,9 +156,7 @@ def test_a_ledger_without_its_anchor_asks_its_operator(
     ledger.close()
 
 
-def test_a_ledger_that_was_edited_is_not_adopted(
-    tmp_path: Path, make_event: Callable[..., PrivacyEvent]
-) -> None:
+def test_a_ledger_that_was_edited_is_not_adopted(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path / "ledger.db", anchor=tmp_path / "anchors")
     ledger.grant(Scope(subject="ward-7"), Guarantee(1.0, 0.0, AddRemove()))
     ledger.reserve(WARD, make_event(), answers=1)
@@ -184,9 +177,7 @@ def open_umask() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_its_files_are_for_their_owner_alone(
-    tmp_path: Path, make_event: Callable[..., PrivacyEvent]
-) -> None:
+def test_its_files_are_for_their_owner_alone(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o755)
     ledger = Ledger.create(tmp_path / "data" / "ledger.db", anchor=tmp_path / "anchors")
     ledger.grant(Scope(subject="ward-7"), Guarantee(1.0, 0.0, AddRemove()))

@@ -1,30 +1,20 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from reticent.accounting import PrivacyEvent
-from reticent.core import AddRemove, Guarantee, Scope
+from reticent.core import Scope
 from reticent.core.errors import CorruptLedger, InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger
 from reticent.ledger.backups import backup, restore
 from reticent.ledger.store import Store
+from tests.events import make_event
 
-EventMaker = Callable[..., PrivacyEvent]
 WARD = Scope(subject="ward-7")
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    (tmp_path / "data").mkdir()
-    ledger = Ledger.create(tmp_path / "data" / "ledger.db", synchronous="NORMAL")
-    ledger.grant(WARD, Guarantee(1.0, 1e-6, AddRemove()))
-    ledger.close()
-    return tmp_path / "data" / "ledger.db"
 
 
 def spend(path: Path, event: PrivacyEvent, answers: int) -> None:
@@ -41,9 +31,7 @@ def left(path: Path) -> int:
     return budget.left_epsilon
 
 
-def test_a_backup_holds_what_is_still_in_the_log(
-    path: Path, tmp_path: Path, make_event: EventMaker
-) -> None:
+def test_a_backup_holds_what_is_still_in_the_log(path: Path, tmp_path: Path) -> None:
     ledger = Ledger.open(path, synchronous="NORMAL")
     ledger.reserve(WARD, make_event(), answers=3).commit("receipt")
     assert path.with_name("ledger.db-wal").stat().st_size > 0
@@ -64,7 +52,7 @@ def test_a_backup_holds_what_is_still_in_the_log(
 
 
 def test_the_newest_backup_replaces_a_ledger_that_is_lost_or_damaged(
-    path: Path, tmp_path: Path, make_event: EventMaker
+    path: Path, tmp_path: Path
 ) -> None:
     spend(path, make_event(), 4)
     store = Store(path)
@@ -83,7 +71,7 @@ def test_the_newest_backup_replaces_a_ledger_that_is_lost_or_damaged(
 
 @pytest.mark.parametrize(("charge", "rest"), [(True, 300_000), (False, 900_000)])
 def test_an_older_backup_needs_a_choice(
-    path: Path, tmp_path: Path, make_event: EventMaker, charge: bool, rest: int
+    path: Path, tmp_path: Path, charge: bool, rest: int
 ) -> None:
     spend(path, make_event(), 1)
     store = Store(path)

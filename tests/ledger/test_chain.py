@@ -3,7 +3,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import multiprocessing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from reticent.core.errors import InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger
 from reticent.ledger.chain import ANCHOR_VARIABLE, Anchor, AnchorFile, Entry, anchor_file, genesis
+from tests.together import in_forks
 
 ENTRY = Entry(
     *(1, 1_700_000_000_000_000, "reserve", "acme", "ward-7", "", "{}", 100_000, 0, 1, "laplace"),
@@ -34,9 +35,6 @@ def test_every_field_counts(name: str) -> None:
 
 def test_ledgers_start_apart() -> None:
     assert len({genesis("one", ""), genesis("two", ""), genesis("one", "subject")}) == 3
-
-
-FORK = multiprocessing.get_context("fork")
 
 
 def at(seq: int, digest: str = "ab") -> Anchor:
@@ -68,12 +66,7 @@ def _raise(file: AnchorFile, start: int) -> None:
 
 def test_many_processes_leave_the_latest(file: AnchorFile) -> None:
     patient = AnchorFile(file.path, durable=False, patience=60.0)
-    workers = [FORK.Process(target=_raise, args=(patient, start)) for start in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(60)
-    assert [worker.exitcode for worker in workers] == [0] * 4
+    in_forks(*(partial(_raise, patient, start) for start in range(4)))
     assert file.read() == at(399)
 
 

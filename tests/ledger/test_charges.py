@@ -1,27 +1,14 @@
-"""Costs in whole units, and statements that never compose with others."""
+"""Costs in whole units."""
 
 from __future__ import annotations
 
-from contextlib import closing
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reticent.accounting import PrivacyEvent
-from reticent.core import (
-    AddRemove,
-    Adjacency,
-    Guarantee,
-    Neighborhood,
-    Norm,
-    Replace,
-    Scope,
-)
-from reticent.core.errors import IncompatibleGuarantees, InvalidParameter
-from reticent.ledger import Ledger
+from reticent.core.errors import InvalidParameter
 from reticent.ledger.charges import (
     LARGEST,
     delta_cost,
@@ -74,34 +61,3 @@ def test_out_of_range() -> None:
     for wrong in (0.0, -1.0, float("inf"), float("nan")):
         with pytest.raises(InvalidParameter):
             epsilon_cost(wrong, answers=1)
-
-
-PAIRS: list[tuple[Adjacency, Adjacency]] = [
-    (
-        Neighborhood(Norm.LINF, 0.5, "embedding", "aa"),
-        Neighborhood(Norm.LINF, 0.5, "embedding", "bb"),
-    ),
-    (Neighborhood(Norm.LINF, 0.5, "embedding", "aa"), Neighborhood(Norm.LINF, 0.5, "embedding")),
-    (AddRemove(data_set="ward 7"), AddRemove(data_set="ward 8")),
-    (AddRemove(data_set="ward 7"), AddRemove()),
-    (AddRemove(unit="person"), AddRemove(unit="record")),  # type: ignore[arg-type]
-    (Replace(data_set="ward 7"), AddRemove(data_set="ward 7")),
-]
-
-
-def event(adjacency: Adjacency) -> PrivacyEvent:
-    return PrivacyEvent("test", Guarantee(1.0, 0.0, adjacency))
-
-
-@pytest.mark.parametrize(("first", "second"), PAIRS)
-def test_adjacencies_with_different_identities_do_not_add_up(
-    first: Adjacency, second: Adjacency, tmp_path: Path
-) -> None:
-    with pytest.raises(IncompatibleGuarantees, match="adjacency"):
-        Guarantee(1.0, 0.0, first).compose(Guarantee(1.0, 0.0, second))
-    with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
-        ledger.grant(Scope(subject="s"), Guarantee(10.0, 0.0, first))
-        with pytest.raises(IncompatibleGuarantees):
-            ledger.reserve(Scope(subject="s"), event(second), answers=1)
-        with pytest.raises(IncompatibleGuarantees):
-            ledger.grant(Scope(subject="s"), Guarantee(10.0, 0.0, second))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from reticent.core.errors import (
     LedgerUnavailable,
 )
 from reticent.ledger import Ledger, PlanCounter
+from tests.together import in_forks
 
 WHERE = Scope(subject="ward 7")
 PAID: dict[str, Any] = {
@@ -80,7 +81,7 @@ def test_a_count_that_is_gone_answers_nothing(ledger: Ledger) -> None:
         counter.take(1)
 
 
-def _take_one_by_one(url: str, results: multiprocessing.Queue) -> None:  # type: ignore[type-arg]
+def _take_one_by_one(url: str) -> int:
     taken = 0
     with closing(Ledger.open(url)) as ledger:
         counter = opened(ledger)
@@ -88,22 +89,12 @@ def _take_one_by_one(url: str, results: multiprocessing.Queue) -> None:  # type:
             while True:
                 taken += counter.take(1)
         except BudgetExceeded:
-            results.put(taken)
+            return taken
 
 
 def test_eight_processes_take_twenty_queries_of_twenty(tmp_path: Path) -> None:
     Ledger.create(tmp_path / "ledger.db", synchronous="NORMAL").close()
-    context = multiprocessing.get_context("fork")
-    results = context.Queue()
-    workers = [
-        context.Process(target=_take_one_by_one, args=(str(tmp_path / "ledger.db"), results))
-        for _ in range(8)
-    ]
-    for worker in workers:
-        worker.start()
-    assert sum(results.get() for _ in workers) == 20
-    for worker in workers:
-        worker.join()
+    assert sum(in_forks(*[partial(_take_one_by_one, str(tmp_path / "ledger.db"))] * 8)) == 20
 
 
 def test_an_old_copy_gives_no_query_back(tmp_path: Path) -> None:

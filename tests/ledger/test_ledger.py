@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ from reticent.core.errors import (
     LedgerUnavailable,
 )
 from reticent.ledger import Ledger
+from tests.events import make_event
 
-EventMaker = Callable[..., PrivacyEvent]
 ONE = Guarantee(1.0, 1e-6, AddRemove())
 
 
@@ -34,7 +33,7 @@ def left(ledger: Ledger, scope: Scope | None = None) -> list[int]:
     return [budget.left_epsilon for budget in ledger.report(scope).budgets]
 
 
-def test_reserve_then_commit(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+def test_reserve_then_commit(ledger: Ledger, scope: Scope) -> None:
     ledger.grant(Scope(subject="ward-7"), ONE)
     booked = spend(ledger, scope, make_event(epsilon=0.1, delta=1e-8), 4)
     report = ledger.report()
@@ -46,7 +45,7 @@ def test_reserve_then_commit(ledger: Ledger, scope: Scope, make_event: EventMake
     assert ledger.verify().ok
 
 
-def test_two_ledgers_of_one_process_share_no_row(tmp_path: Path, make_event: EventMaker) -> None:
+def test_two_ledgers_of_one_process_share_no_row(tmp_path: Path) -> None:
     """Both have the same budget for "x", as its digest knows it, under another number of its
     statement: one of them had another statement before.
     """
@@ -59,9 +58,7 @@ def test_two_ledgers_of_one_process_share_no_row(tmp_path: Path, make_event: Eve
         assert ledger.verify().ok
 
 
-def test_uncommitted_reservations_stay_spent(
-    ledger: Ledger, scope: Scope, make_event: EventMaker
-) -> None:
+def test_uncommitted_reservations_stay_spent(ledger: Ledger, scope: Scope) -> None:
     ledger.grant(Scope(subject="ward-7"), ONE)
     with (
         pytest.raises(ZeroDivisionError),
@@ -80,7 +77,7 @@ def test_uncommitted_reservations_stay_spent(
 
 
 def test_a_charge_that_was_committed_elsewhere_takes_no_second_receipt(
-    ledger: Ledger, scope: Scope, make_event: EventMaker
+    ledger: Ledger, scope: Scope
 ) -> None:
     """The ledger itself says so, where an object that stands for the charge knows nothing of it."""
     ledger.grant(scope, ONE)
@@ -95,9 +92,7 @@ def test_a_charge_that_was_committed_elsewhere_takes_no_second_receipt(
     assert ledger.verify().ok
 
 
-def test_a_reservation_is_committed_once(
-    ledger: Ledger, scope: Scope, make_event: EventMaker
-) -> None:
+def test_a_reservation_is_committed_once(ledger: Ledger, scope: Scope) -> None:
     ledger.grant(scope, ONE)
     reservation = ledger.reserve(scope, make_event(), answers=1)
     for wrong in ("", "a\nb", "x" * 1001):
@@ -109,7 +104,7 @@ def test_a_reservation_is_committed_once(
 
 
 def test_an_over_large_request_uses_up_nothing_and_says_what_would_fit(
-    ledger: Ledger, scope: Scope, make_event: EventMaker
+    ledger: Ledger, scope: Scope
 ) -> None:
     ledger.grant(scope, ONE)
     spend(ledger, scope, make_event(), 3)
@@ -131,7 +126,7 @@ def test_an_over_large_request_uses_up_nothing_and_says_what_would_fit(
         ledger.reserve(scope, make_event(), answers=1)
 
 
-def test_nothing_is_answered_without_a_budget(ledger: Ledger, make_event: EventMaker) -> None:
+def test_nothing_is_answered_without_a_budget(ledger: Ledger) -> None:
     ledger.grant(Scope(subject="s"), ONE)
     for elsewhere in (Scope(subject="t"), Scope(principal="p")):
         with pytest.raises(BudgetExceeded, match="no budget covers"):
@@ -140,7 +135,7 @@ def test_nothing_is_answered_without_a_budget(ledger: Ledger, make_event: EventM
             ledger.preview(elsewhere, make_event(), answers=1)
 
 
-def test_delta_runs_out_too(ledger: Ledger, scope: Scope, make_event: EventMaker) -> None:
+def test_delta_runs_out_too(ledger: Ledger, scope: Scope) -> None:
     ledger.grant(scope, ONE)
     event = make_event(epsilon=0.001, delta=3e-7)
     assert ledger.preview(scope, event, answers=1).largest == 3
@@ -154,13 +149,12 @@ def test_delta_runs_out_too(ledger: Ledger, scope: Scope, make_event: EventMaker
     [
         Guarantee(0.1, 0.0, Replace()),
         Guarantee(0.1, 0.0, AddRemove(2)),
+        Guarantee(0.1, 0.0, AddRemove(data_set="ward 8")),
         Guarantee(0.1, 0.0, AddRemove(), GuaranteeKind.LIPSCHITZ_PRIVACY),
         Guarantee(0.1, 0.0, AddRemove(), GuaranteeKind.NO_PRIVACY),
     ],
 )
-def test_kinds_and_adjacencies_never_mix_in_a_scope(
-    ledger: Ledger, make_event: EventMaker, other: Guarantee
-) -> None:
+def test_kinds_and_adjacencies_never_mix_in_a_scope(ledger: Ledger, other: Guarantee) -> None:
     ledger.grant(Scope(subject="s"), ONE)
     spend(ledger, Scope("p", "s"), make_event())
     before = ledger.report().anchor
@@ -176,9 +170,7 @@ def test_kinds_and_adjacencies_never_mix_in_a_scope(
     assert ledger.report().anchor == before
 
 
-def test_a_batch_may_trade_delta_for_epsilon(
-    ledger: Ledger, scope: Scope, make_event: EventMaker
-) -> None:
+def test_a_batch_may_trade_delta_for_epsilon(ledger: Ledger, scope: Scope) -> None:
     ledger.grant(scope, Guarantee(20.0, 1e-4, AddRemove()))
     with pytest.raises(BudgetExceeded):
         ledger.reserve(scope, make_event(), answers=1000)
@@ -199,7 +191,7 @@ def test_a_batch_may_trade_delta_for_epsilon(
     [0, -1, 1.5, True, np.bool_(True), np.float64(3.0), "3", np.array([3]), None],
 )
 def test_what_is_no_number_of_answers_is_refused(
-    ledger: Ledger, scope: Scope, make_event: EventMaker, answers: Any
+    ledger: Ledger, scope: Scope, answers: Any
 ) -> None:
     ledger.grant(scope, ONE)
     before = ledger.report().anchor
@@ -224,9 +216,7 @@ def test_grants_too_large_for_a_ledger_are_refused(ledger: Ledger, scope: Scope)
     assert ledger.verify().ok
 
 
-def test_a_ledger_opened_before_a_fork_serves_both_sides(
-    ledger: Ledger, scope: Scope, make_event: EventMaker
-) -> None:
+def test_a_ledger_opened_before_a_fork_serves_both_sides(ledger: Ledger, scope: Scope) -> None:
     ledger.grant(scope, ONE)
     spend(ledger, scope, make_event())
     with ledger.store.read() as session:
@@ -247,7 +237,7 @@ def test_a_ledger_opened_before_a_fork_serves_both_sides(
 
 
 def test_the_database_itself_refuses_what_the_library_would_not_do(
-    ledger: Ledger, scope: Scope, make_event: EventMaker, ledger_url: str
+    ledger: Ledger, scope: Scope, ledger_url: str
 ) -> None:
     """Somebody with SQL and no library: overspending, mixing statements, rewriting or deleting
     entries.

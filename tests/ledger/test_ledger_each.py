@@ -9,9 +9,8 @@ import signal
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import closing
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +25,10 @@ from reticent.core.errors import (
     LedgerUnavailable,
 )
 from reticent.ledger import Ledger
+from tests.events import make_event
+from tests.machine import wait_until
+from tests.together import FORK, in_forks
 
-EventMaker = Callable[..., PrivacyEvent]
-FORK = get_context("fork")
 NAMES = ["ana", "ben", "cy", "dee", "eve"]
 
 
@@ -74,7 +74,7 @@ def randomly_granted(ledger: Ledger, rng: random.Random) -> None:
 @pytest.mark.parametrize(
     "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))]
 )
-def test_as_one_by_one(tmp_path: Path, make_event: EventMaker, seed: int) -> None:
+def test_as_one_by_one(tmp_path: Path, seed: int) -> None:
     """The oracle reserves for each scope by itself, in a ledger of its own that is thrown away
     where one of them is refused.
     """
@@ -118,9 +118,7 @@ def test_as_one_by_one(tmp_path: Path, make_event: EventMaker, seed: int) -> Non
     together.close()
 
 
-def test_a_person_with_several_rows_pays_for_each_in_one_entry(
-    ledger: Ledger, make_event: EventMaker
-) -> None:
+def test_a_person_with_several_rows_pays_for_each_in_one_entry(ledger: Ledger) -> None:
     ledger.grant_each([Scope(subject=name) for name in ("ana", "ben")], total(1.0, 1e-6))
     with ledger.reserve_each(
         people("ben", "ana", "ben", "ben"), make_event(epsilon=0.1, delta=1e-8)
@@ -157,9 +155,7 @@ def test_a_person_with_several_rows_pays_for_each_in_one_entry(
 @pytest.mark.parametrize(
     "shared", [Scope(bundle="m"), Scope(principal="clinic"), Scope("clinic", "", "m")]
 )
-def test_a_shared_budget_pays_for_all_or_none(
-    ledger: Ledger, make_event: EventMaker, shared: Scope
-) -> None:
+def test_a_shared_budget_pays_for_all_or_none(ledger: Ledger, shared: Scope) -> None:
     """Each of the five fits by itself; only four fit together."""
     ledger.grant_each([Scope(subject=name) for name in NAMES], total(1.0, 1e-5))
     ledger.grant(shared, total(0.45, 1e-5))
@@ -177,7 +173,7 @@ def test_a_shared_budget_pays_for_all_or_none(
     assert ledger.verify().ok
 
 
-def test_another_adjacency_in_the_middle_stops_all(ledger: Ledger, make_event: EventMaker) -> None:
+def test_another_adjacency_in_the_middle_stops_all(ledger: Ledger) -> None:
     ledger.grant_each([Scope(subject=name) for name in ("ana", "cy")], total(1.0))
     ledger.grant(Scope(subject="ben"), Guarantee(1.0, 0.0, Replace()))
     before = standing(ledger)
@@ -199,9 +195,7 @@ def test_another_adjacency_in_the_middle_stops_all(ledger: Ledger, make_event: E
         ([Scope(subject="ana"), None], "expected a Scope, got NoneType"),
     ],
 )
-def test_what_are_no_scopes_is_refused(
-    ledger: Ledger, make_event: EventMaker, scopes: Any, message: str
-) -> None:
+def test_what_are_no_scopes_is_refused(ledger: Ledger, scopes: Any, message: str) -> None:
     ledger.grant(Scope(subject="ana"), total(1.0))
     before = standing(ledger)
     with pytest.raises(InvalidInput, match=message):
@@ -226,7 +220,7 @@ def test_what_are_no_scopes_is_refused(
     ],
 )
 def test_a_grant_that_one_scope_cannot_take_is_made_to_none(
-    ledger: Ledger, make_event: EventMaker, amount: Guarantee, error: type[Exception], message: str
+    ledger: Ledger, amount: Guarantee, error: type[Exception], message: str
 ) -> None:
     ledger.grant(Scope(subject="ana"), total(1.0, 0.5))
     ledger.grant(Scope(principal="clinic"), total(1.0))
@@ -237,7 +231,7 @@ def test_a_grant_that_one_scope_cannot_take_is_made_to_none(
     assert standing(ledger) == before
 
 
-def test_thousands_of_people(ledger: Ledger, make_event: EventMaker) -> None:
+def test_thousands_of_people(ledger: Ledger) -> None:
     """More than fit into one query of any database, in an order of their own, with one name that
     no pattern may confuse.
     """
@@ -258,9 +252,7 @@ def test_thousands_of_people(ledger: Ledger, make_event: EventMaker) -> None:
         ledger.reserve_each(people(*names * 10, bundle="m"), make_event())
 
 
-def test_a_database_that_fails_half_way_keeps_nothing(
-    tmp_path: Path, make_event: EventMaker
-) -> None:
+def test_a_database_that_fails_half_way_keeps_nothing(tmp_path: Path) -> None:
     """The fault is in the last statements: accounts and budgets were charged, and one entry
     cannot be written.
     """
@@ -280,48 +272,48 @@ def test_a_database_that_fails_half_way_keeps_nothing(
     ledger.close()
 
 
-def _client(url: str, name: str, event: PrivacyEvent, requests: int, results: Any) -> None:
+def _client(url: str, name: str, event: PrivacyEvent, requests: int) -> tuple[Counter[str], int]:
     ledger, rng = Ledger.open(url, synchronous="NORMAL", lock_timeout=300.0), random.Random(name)
-    answered: Counter[str] = Counter()
-    refused = 0
+    answered, refused = Counter[str](), 0
     for number in range(requests):
         rows = rng.choices(NAMES, k=rng.randint(1, 4))
+        scopes = people(*rows, principal=name)
         try:
-            with ledger.reserve_each(people(*rows, principal=name), event) as reservation:
-                reservation.commit(f"{name}-{number}")
+            if len(rows) > 1:
+                reservation = ledger.reserve_each(scopes, event)
+            else:
+                reservation = ledger.reserve(scopes[0], event, answers=1)
+            reservation.commit(f"{name}-{number}")
             answered.update(rows)
         except BudgetExceeded:
             refused += 1
-    results.put((answered, refused))
+    return answered, refused
 
 
+@pytest.mark.parametrize(
+    ("processes", "requests", "fit"),
+    [(3, 14, 12), pytest.param(16, 500, 2000, marks=pytest.mark.soak)],
+)
 def test_processes_with_overlapping_people_never_overspend(
-    ledger: Ledger, ledger_url: str, make_event: EventMaker
+    ledger: Ledger, ledger_url: str, processes: int, requests: int, fit: int
 ) -> None:
-    """Each person's budget has room for twelve answers, and three processes ask for about twenty
-    each.
-    """
-    ledger.grant_each([Scope(subject=name) for name in NAMES], total(0.012))
-    results = FORK.SimpleQueue()
-    clients = [
-        FORK.Process(
-            target=_client, args=(ledger_url, f"client-{n}", make_event(epsilon=0.001), 14, results)
-        )
-        for n in range(3)
-    ]
-    for client in clients:
-        client.start()
-    outcomes = [results.get() for _ in clients]
-    for client in clients:
-        client.join(60)
-    assert {client.exitcode for client in clients} == {0}
+    """Each person's budget has room for about half of the answers that are asked for."""
+    event = make_event(epsilon=0.001)
+    ledger.grant_each([Scope(subject=name) for name in NAMES], total(fit / 1000))
+    names = [f"client-{n}" for n in range(processes)]
+    outcomes = in_forks(*(partial(_client, ledger_url, name, event, requests) for name in names))
     answered = sum((count for count, _ in outcomes), Counter[str]())
     assert sum(refused for _, refused in outcomes) > 0
-    assert {b.scope.subject: b.spent_epsilon // 1000 for b in ledger.report().budgets} == dict(
-        answered
-    )
-    assert max(answered.values()) == 12
-    assert all(a.reservations == a.commits for a in ledger.report().accounts)
+    report = ledger.report(limit=10**4)
+    spent = {budget.scope.subject: budget.spent_epsilon // 1000 for budget in report.budgets}
+    assert spent == dict(answered)
+    assert max(spent.values()) == fit
+    assert {(a.scope.principal, a.scope.subject): a.answers for a in report.accounts} == {
+        (name, subject): count
+        for name, (counts, _) in zip(names, outcomes, strict=True)
+        for subject, count in counts.items()
+    }
+    assert all(a.reservations == a.commits for a in report.accounts)
     assert ledger.verify().problems == ()
 
 
@@ -336,7 +328,7 @@ def _charge_for_ever(url: str, event: PrivacyEvent) -> None:
 
 @pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.soak)])
 def test_a_kill_leaves_all_charges_of_a_call_or_none(
-    ledger: Ledger, ledger_url: str, make_event: EventMaker, kills: int
+    ledger: Ledger, ledger_url: str, kills: int
 ) -> None:
     ledger.grant_each([Scope(subject=f"person {n}") for n in range(200)], total(1e6))
     event, rng, seen = make_event(epsilon=0.001), random.Random(5), set()
@@ -344,9 +336,7 @@ def test_a_kill_leaves_all_charges_of_a_call_or_none(
         victim = FORK.Process(target=_charge_for_ever, args=(ledger_url, event))
         before = ledger.report().entries
         victim.start()
-        deadline = time.monotonic() + 30
-        while ledger.report().entries == before and time.monotonic() < deadline:
-            time.sleep(0.002)
+        wait_until(lambda before=before: ledger.report().entries > before)
         time.sleep(rng.uniform(0, 0.05))
         os.kill(victim.pid or 0, signal.SIGKILL)
         victim.join()
@@ -360,9 +350,7 @@ def test_a_kill_leaves_all_charges_of_a_call_or_none(
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_preview_of_many_says_what_the_request_does(
-    tmp_path: Path, make_event: EventMaker, seed: int
-) -> None:
+def test_a_preview_of_many_says_what_the_request_does(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     ledger = Ledger.create(tmp_path / "ledger.db", required=(), synchronous="NORMAL")
     randomly_granted(ledger, rng)

@@ -25,8 +25,8 @@ from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import BudgetExceeded, LedgerUnavailable
 from reticent.ledger import Ledger
 from reticent.ledger.statements import Session
+from tests.events import make_event
 
-EventMaker = Callable[..., PrivacyEvent]
 FIT = 8
 """Answers that a budget has room for; so many that clients are killed before and after it is
 spent.
@@ -148,9 +148,7 @@ def _soak(
 @pytest.mark.parametrize(
     "kills", [18, pytest.param(1800, marks=[pytest.mark.soak, pytest.mark.timeout(7200)])]
 )
-def test_kills_leave_no_answer_uncharged(
-    ledger: Ledger, ledger_url: str, make_event: EventMaker, kills: int
-) -> None:
+def test_kills_leave_no_answer_uncharged(ledger: Ledger, ledger_url: str, kills: int) -> None:
     urls = ledger_url, ledger_url
     seen, charged = _soak(ledger, make_event(epsilon=0.001), kills, urls, lambda: None)
     assert len(seen) == len(set(seen)) > kills / 10
@@ -160,9 +158,7 @@ def test_kills_leave_no_answer_uncharged(
 @pytest.mark.parametrize(
     "kills", [14, pytest.param(1400, marks=[pytest.mark.soak, pytest.mark.timeout(7200)])]
 )
-def test_kills_in_mount_namespaces_leave_no_answer_uncharged(
-    tmp_path: Path, make_event: EventMaker, kills: int
-) -> None:
+def test_kills_in_mount_namespaces_leave_no_answer_uncharged(tmp_path: Path, kills: int) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
     second.mkdir()
@@ -209,9 +205,7 @@ def _create_and_die(url: str, at: int) -> None:
 
 
 @pytest.mark.soak
-def test_a_kill_at_any_statement_of_a_schema_step_leaves_none_or_all_of_it(
-    ledger_url: str, make_event: EventMaker
-) -> None:
+def test_a_kill_at_any_statement_of_a_schema_step_leaves_none_or_all_of_it(ledger_url: str) -> None:
     """The one step that exists makes the tables. What is half made is taken for no ledger, and the
     same command makes it whole.
     """

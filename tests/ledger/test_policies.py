@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,13 +19,10 @@ from reticent.core.errors import (
     UnknownName,
 )
 from reticent.ledger import Budget, Ledger
+from tests.events import make_event
 
-EventMaker = Callable[..., PrivacyEvent]
 
-
-def test_a_request_that_leaves_its_subject_out_is_refused(
-    ledger_url: str, make_event: EventMaker
-) -> None:
+def test_a_request_that_leaves_its_subject_out_is_refused(ledger_url: str) -> None:
     """A budget for the client is there too, which would pay for it and leave the person's budget
     untouched.
     """
@@ -159,11 +156,8 @@ def test_nothing_granted_is_reported(
     assert run(["ledger", "verify", *with_book]) == 0
 
 
-EventMaker = Callable[..., PrivacyEvent]
-
-
 @pytest.fixture
-def filled(ledger: Ledger, make_event: EventMaker) -> Ledger:
+def filled(ledger: Ledger) -> Ledger:
     """Two budgets, three accounts; one hour between reservations."""
     hours: Iterator[int] = iter(range(100))
     timed = Ledger(ledger.store, clock=lambda: 1_700_000_000_000_000 + 3_600_000_000 * next(hours))

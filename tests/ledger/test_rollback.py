@@ -19,9 +19,9 @@ from reticent.core.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from reticent.ledger import Ledger, schema
 from reticent.ledger.charging import Reservation, charge_one
 from reticent.ledger.store import Store
+from tests.events import make_event
 from tests.ledger.conftest import receipt_for
 
-EventMaker = Callable[..., PrivacyEvent]
 WARD = Scope("acme", "ward-7")
 TEN = Guarantee(1.0, 1e-6, AddRemove())
 
@@ -31,15 +31,6 @@ def receipt_of(ledger: Ledger, event: PrivacyEvent, answers: int = 1) -> Receipt
     found = receipt_for(reservation, event.guarantee, answers)
     reservation.commit(found.identifier)
     return found
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    (tmp_path / "data").mkdir()
-    ledger = Ledger.create(tmp_path / "data" / "ledger.db", synchronous="NORMAL")
-    ledger.grant(Scope(subject="ward-7"), TEN)
-    ledger.close()
-    return tmp_path / "data" / "ledger.db"
 
 
 def _an_old_copy(path: Path, spend: Callable[[], None]) -> None:
@@ -90,9 +81,7 @@ ROLLBACKS = [_an_old_copy, _a_copy_without_its_log, _a_tail_that_is_cut_off]
 
 
 @pytest.mark.parametrize("rollback", ROLLBACKS)
-def test_a_rollback_gives_no_budget_back(
-    path: Path, make_event: EventMaker, rollback: Callable[..., None]
-) -> None:
+def test_a_rollback_gives_no_budget_back(path: Path, rollback: Callable[..., None]) -> None:
     receipts: list[Receipt] = []
 
     def spend() -> None:
@@ -121,9 +110,7 @@ def test_a_rollback_gives_no_budget_back(
     fooled.close()
 
 
-def test_what_was_lost_stays_charged_when_its_acceptance_is_lost_too(
-    path: Path, make_event: EventMaker
-) -> None:
+def test_what_was_lost_stays_charged_when_its_acceptance_is_lost_too(path: Path) -> None:
     old = path.read_bytes()
     with closing(Ledger.open(path, synchronous="NORMAL")) as ledger:
         receipt_of(ledger, make_event(), 3)
@@ -137,7 +124,7 @@ def test_what_was_lost_stays_charged_when_its_acceptance_is_lost_too(
 
 
 @pytest.mark.postgres
-def test_a_stale_copy_on_a_server_is_refused(postgres_url: str, make_event: EventMaker) -> None:
+def test_a_stale_copy_on_a_server_is_refused(postgres_url: str) -> None:
     ledger = Ledger.create(postgres_url)
     ledger.grant(Scope(subject="ward-7"), TEN)
     receipt_of(ledger, make_event(), 2)
@@ -169,7 +156,7 @@ def test_a_stale_copy_on_a_server_is_refused(postgres_url: str, make_event: Even
 
 
 @pytest.fixture
-def behind(path: Path, make_event: EventMaker) -> Ledger:
+def behind(path: Path) -> Ledger:
     """A ledger that lost seven answers of one budget, which has spent two others."""
     ledger = Ledger.open(path, synchronous="NORMAL")
     receipt_of(ledger, make_event(), 2)
@@ -186,7 +173,7 @@ def left(ledger: Ledger) -> dict[str, int]:
     return {budget.scope.subject: budget.left_epsilon for budget in ledger.report().budgets}
 
 
-def test_what_was_lost_is_charged_to_every_budget(behind: Ledger, make_event: EventMaker) -> None:
+def test_what_was_lost_is_charged_to_every_budget(behind: Ledger) -> None:
     assert left(behind) == {"ward-7": 800_000, "other": 1_000_000}
     lost = behind.anchor_file().read()
     assert lost is not None
@@ -214,9 +201,7 @@ def test_what_was_lost_is_charged_to_every_budget(behind: Ledger, make_event: Ev
     behind.close()
 
 
-def test_a_budget_that_had_less_left_pays_the_rest_when_it_is_granted_more(
-    path: Path, make_event: EventMaker
-) -> None:
+def test_a_budget_that_had_less_left_pays_the_rest_when_it_is_granted_more(path: Path) -> None:
     ledger = Ledger.open(path, synchronous="NORMAL")
     ledger.close()
     shutil.copy(path, path.with_name("old"))
@@ -238,7 +223,7 @@ def test_a_budget_that_had_less_left_pays_the_rest_when_it_is_granted_more(
     behind.close()
 
 
-def test_an_operator_may_forget_what_was_lost(behind: Ledger, make_event: EventMaker) -> None:
+def test_an_operator_may_forget_what_was_lost(behind: Ledger) -> None:
     assert behind.accept_rollback(charge=False) == (0, 0)
     assert left(behind) == {"ward-7": 800_000, "other": 1_000_000}
     receipt_of(behind, make_event(), 8)
@@ -246,9 +231,7 @@ def test_an_operator_may_forget_what_was_lost(behind: Ledger, make_event: EventM
     behind.close()
 
 
-def test_another_anchor_accepts_for_itself(
-    behind: Ledger, path: Path, make_event: EventMaker, tmp_path: Path
-) -> None:
+def test_another_anchor_accepts_for_itself(behind: Ledger, path: Path, tmp_path: Path) -> None:
     """An acceptance in the database vouches for nothing to whoever keeps another anchor: a
     forger could write one.
     """
@@ -270,7 +253,7 @@ def test_another_anchor_accepts_for_itself(
     other.close()
 
 
-def test_two_copies_that_share_an_anchor_answer_once(path: Path, make_event: EventMaker) -> None:
+def test_two_copies_that_share_an_anchor_answer_once(path: Path) -> None:
     """The second copy is refused at its first charge, before its answer leaves."""
     shutil.copy(path, path.with_name("twin.db"))
     one, two = (
@@ -286,7 +269,7 @@ def test_two_copies_that_share_an_anchor_answer_once(path: Path, make_event: Eve
 
 
 def test_a_copy_that_is_charged_at_the_same_moment_lets_no_answer_out(
-    path: Path, make_event: EventMaker, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both transactions have begun and looked at the anchor before either of them has moved it."""
     shutil.copy(path, path.with_name("twin.db"))
@@ -309,7 +292,7 @@ def test_a_copy_that_is_charged_at_the_same_moment_lets_no_answer_out(
 
 
 def test_a_charge_that_went_back_in_time_before_its_anchor_moved_takes_no_receipt(
-    path: Path, make_event: EventMaker
+    path: Path,
 ) -> None:
     def charge(ledger: Ledger) -> Reservation:
         posting = charge_one(ledger._commit, WARD, make_event(), answers=1, slack_delta=0.0)
@@ -328,9 +311,7 @@ def test_a_charge_that_went_back_in_time_before_its_anchor_moved_takes_no_receip
         assert ledger.post_together([other.committing("receipt")]) == [None]
 
 
-def test_an_anchor_that_cannot_be_written_stops_the_charge(
-    path: Path, make_event: EventMaker
-) -> None:
+def test_an_anchor_that_cannot_be_written_stops_the_charge(path: Path) -> None:
     ledger = Ledger.open(path, synchronous="NORMAL")
     place = ledger.anchor_file().path.parent
     place.rename(place.with_name("moved"))
@@ -346,7 +327,7 @@ def test_an_anchor_that_cannot_be_written_stops_the_charge(
 
 
 def test_an_anchor_that_fails_after_the_charge_lets_no_answer_out(
-    path: Path, make_event: EventMaker, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The charge stays, and the next one moves the anchor past it."""
     ledger = Ledger.open(path, synchronous="NORMAL")
@@ -367,7 +348,7 @@ def test_an_anchor_that_fails_after_the_charge_lets_no_answer_out(
 
 
 def test_a_commit_whose_outcome_was_never_learned_may_be_repeated(
-    ledger: Ledger, make_event: EventMaker, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For several scopes, on both databases: the connection breaks when the transaction is
     through.

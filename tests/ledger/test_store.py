@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pwd
 import resource
@@ -19,13 +18,13 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import InvalidInput, LedgerUnavailable, UnknownName
 from reticent.ledger import Ledger, schema
 from reticent.ledger.store import Store, fault_of
+from tests.events import make_event
+from tests.together import in_forks, in_threads
 
-EventMaker = Callable[..., PrivacyEvent]
 ONE = Guarantee(1000.0, 1e-6, AddRemove())
 
 
@@ -35,23 +34,6 @@ def public_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         Path(name).chmod(0o777)
         yield Path(name)
-
-
-def in_child(work: Callable[[], Any]) -> Any:
-    """The result of ``work`` in a forked process, whose limits and user may then be changed for
-    good.
-    """
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-
-    def run() -> None:
-        sender.send(work())
-
-    child = context.Process(target=run)
-    child.start()
-    child.join(60)
-    assert child.exitcode == 0
-    return receiver.recv()
 
 
 def outcome(work: Callable[[], Any]) -> str:
@@ -71,20 +53,7 @@ def test_a_new_ledger_is_what_the_migrations_lead_to(ledger: Ledger) -> None:
 
 
 def test_many_may_create_at_once(ledger_url: str) -> None:
-    failures: list[BaseException] = []
-
-    def create() -> None:
-        try:
-            Ledger.create(ledger_url).close()
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=create) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    in_threads(*[lambda: Ledger.create(ledger_url).close()] * 6)
     assert Ledger.open(ledger_url).verify().ok
 
 
@@ -139,9 +108,7 @@ def test_sqlite_is_told_how_to_wait_for_the_disk(
 
 
 @pytest.mark.postgres
-def test_a_connection_that_the_server_drops_is_made_again(
-    postgres_url: str, scope: Scope, make_event: EventMaker
-) -> None:
+def test_a_connection_that_the_server_drops_is_made_again(postgres_url: str, scope: Scope) -> None:
     ledger = Ledger.create(postgres_url)
     ledger.grant(scope, ONE)
     reservation = ledger.reserve(scope, make_event(), answers=1)
@@ -184,9 +151,7 @@ def test_a_writer_of_another_process_is_waited_for_no_longer_than_it_writes(tmp_
     assert sorted(waits)[2] < 0.03, waits
 
 
-def test_a_lock_that_somebody_keeps_is_reported(
-    ledger_url: str, scope: Scope, make_event: EventMaker
-) -> None:
+def test_a_lock_that_somebody_keeps_is_reported(ledger_url: str, scope: Scope) -> None:
     ledger = Ledger.create(ledger_url, lock_timeout=0.2)
     ledger.grant(scope, ONE)
     with ledger.store.write() as connection:
@@ -200,7 +165,7 @@ def test_a_lock_that_somebody_keeps_is_reported(
 
 
 def test_a_full_disk_gives_no_answer_and_leaves_the_ledger_whole(
-    tmp_path: Path, scope: Scope, make_event: EventMaker
+    tmp_path: Path, scope: Scope
 ) -> None:
     path = tmp_path / "ledger.db"
     ledger = Ledger.create(path, synchronous="NORMAL")
@@ -218,7 +183,7 @@ def test_a_full_disk_gives_no_answer_and_leaves_the_ledger_whole(
                 return answered, str(error)
             answered += 1
 
-    answered, message = in_child(answer_until_full)
+    ((answered, message),) = in_forks(answer_until_full)
     assert "the ledger itself is intact" in message
     assert "nothing is released" in message
     assert answered > 20
@@ -230,9 +195,7 @@ def test_a_full_disk_gives_no_answer_and_leaves_the_ledger_whole(
     assert after.verify().ok
 
 
-def test_a_read_only_file_gives_no_answer(
-    public_folder: Path, scope: Scope, make_event: EventMaker
-) -> None:
+def test_a_read_only_file_gives_no_answer(public_folder: Path, scope: Scope) -> None:
     path, anchor = public_folder / "ledger.db", public_folder / "anchors"
     ledger = Ledger.create(path, anchor=anchor)
     ledger.grant(scope, ONE)
@@ -250,7 +213,7 @@ def test_a_read_only_file_gives_no_answer(
             lambda: Ledger.open(path, anchor=anchor).reserve(scope, make_event(), answers=1)
         )
 
-    message = in_child(answer)
+    (message,) = in_forks(answer)
     assert "read-only for this user" in message
     assert "nothing is released" in message
     path.chmod(0o644)

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
 import signal
-import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote, quote_plus, unquote
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
-from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import BudgetExceeded, LedgerUnavailable
 from reticent.ledger import Ledger, schema
 from reticent.ledger.store import Store
+from tests.events import make_event
+from tests.together import FORK, in_threads
 
-EventMaker = Callable[..., PrivacyEvent]
-FORK = multiprocessing.get_context("fork")
 WARD = Scope(subject="ward-7")
 pytestmark = pytest.mark.postgres
 
@@ -41,7 +39,7 @@ def strict_url(request: pytest.FixtureRequest, postgres_url: str) -> Iterator[st
 
 
 def test_every_answer_that_is_paid_for_comes_whatever_the_servers_isolation(
-    strict_url: str, make_event: EventMaker
+    strict_url: str,
 ) -> None:
     """Ten clients of ten requests on a budget for exactly as many."""
     Ledger.create(strict_url).grant(WARD, Guarantee(10.0, 0.0, AddRemove()))
@@ -57,18 +55,12 @@ def test_every_answer_that_is_paid_for_comes_whatever_the_servers_isolation(
                 outcomes.append(str(error))
         ledger.close()
 
-    clients = [threading.Thread(target=ask) for _ in range(10)]
-    for client in clients:
-        client.start()
-    for client in clients:
-        client.join()
+    in_threads(*[ask] * 10)
     assert outcomes == ["answered"] * 100
     assert Ledger.open(strict_url).verify().problems == ()
 
 
-def test_a_transaction_that_the_server_undid_is_begun_again(
-    postgres_url: str, make_event: EventMaker
-) -> None:
+def test_a_transaction_that_the_server_undid_is_begun_again(postgres_url: str) -> None:
     ledger = Ledger.create(postgres_url)
     ledger.grant(WARD, Guarantee(1.0, 0.0, AddRemove()))
     with ledger.store.write() as connection:
@@ -100,9 +92,7 @@ def _hold(url: str, ready: Any) -> None:
         time.sleep(600)
 
 
-def test_a_client_that_is_stopped_keeps_nobody_waiting_for_long(
-    postgres_url: str, make_event: EventMaker
-) -> None:
+def test_a_client_that_is_stopped_keeps_nobody_waiting_for_long(postgres_url: str) -> None:
     ledger = Ledger.create(postgres_url, lock_timeout=20.0)
     ledger.grant(WARD, Guarantee(1.0, 0.0, AddRemove()))
     receiver, sender = FORK.Pipe(duplex=False)
@@ -122,9 +112,7 @@ def test_a_client_that_is_stopped_keeps_nobody_waiting_for_long(
 
 
 @pytest.mark.parametrize("timeout", [0.0004, 0.3])
-def test_a_short_timeout_is_short(
-    postgres_url: str, make_event: EventMaker, timeout: float
-) -> None:
+def test_a_short_timeout_is_short(postgres_url: str, timeout: float) -> None:
     """Less than a millisecond means a millisecond; to the server 0 means for ever."""
     ledger = Ledger.create(postgres_url)
     ledger.grant(WARD, Guarantee(1.0, 0.0, AddRemove()))
@@ -156,7 +144,8 @@ def test_options_of_the_url_are_kept(postgres_url: str) -> None:
     store.close()
 
 
-SECRET = "hunter2%3D%20"
+SECRET = "hunter2%2F%25%26%27%22%3D%20"
+PLAIN = unquote(SECRET)
 
 
 @pytest.mark.parametrize(
@@ -183,6 +172,9 @@ def test_a_password_is_in_no_message_traceback_or_log(
         repr(store),
         store.name,
         repr(store.location),
+        store.location.without_secrets(
+            f"{PLAIN!r}, {PLAIN}, {quote(PLAIN)} or {quote_plus(PLAIN)}"
+        ),
     ]
     while error is not None:
         told += [str(error), repr(error), str(getattr(error, "orig", ""))]

@@ -4,25 +4,22 @@ import random
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from reticent.accounting import PrivacyEvent
 from reticent.core import AddRemove, Guarantee, Scope
 from reticent.core.errors import CorruptLedger, LedgerUnavailable
 from reticent.ledger import Ledger
 from reticent.ledger.schema import SQLITE_TRIGGERS
 from reticent.ledger.store import Store
+from tests.events import make_event
 from tests.ledger.conftest import receipt_for
-
-EventMaker = Callable[..., PrivacyEvent]
 
 
 @pytest.fixture
-def path(tmp_path: Path, make_event: EventMaker) -> Path:
+def path(tmp_path: Path) -> Path:
     """A ledger of three grants, eight reservations and six commits."""
     file = tmp_path / "ledger.db"
     ledger = Ledger.create(file, synchronous="NORMAL")
@@ -144,9 +141,7 @@ def test_tampering_is_found(path: Path, name: str) -> None:
     assert any(expected in problem for problem in found.problems), found.problems
 
 
-def test_a_chain_that_was_rewritten_whole_is_found_by_an_anchor(
-    path: Path, make_event: EventMaker
-) -> None:
+def test_a_chain_that_was_rewritten_whole_is_found_by_an_anchor(path: Path) -> None:
     copy = path.with_name("copy.db")
     shutil.copy(path, copy)
     ledger = Ledger.open(path)
@@ -317,9 +312,7 @@ def test_a_tampered_file_is_described_and_never_an_error(
         "required = 'person'",
     ],
 )
-def test_a_head_that_no_ledger_writes_gives_no_answer(
-    path: Path, change: str, make_event: EventMaker
-) -> None:
+def test_a_head_that_no_ledger_writes_gives_no_answer(path: Path, change: str) -> None:
     tamper(path, f"UPDATE head SET {change}")
     ledger = Ledger(Store(path))
     for use in (
@@ -332,15 +325,20 @@ def test_a_head_that_no_ledger_writes_gives_no_answer(
     assert not ledger.verify().ok
 
 
-def test_a_receipt_is_compared_with_the_entry_that_paid_for_it(
-    tmp_path: Path, scope: Scope, make_event: EventMaker
+@pytest.mark.parametrize("each", [False, True], ids=["one scope", "a scope each"])
+def test_a_receipt_is_compared_with_the_entries_that_paid_for_it(
+    tmp_path: Path, scope: Scope, each: bool
 ) -> None:
     ledger = Ledger.create(tmp_path / "a.db")
     ledger.grant(scope, Guarantee(1.0, 1e-6, AddRemove()))
     event = make_event()
-    with ledger.reserve(scope, event, answers=2) as reservation:
-        receipt = receipt_for(reservation, event.guarantee, 2)
+    scopes = [scope, replace(scope, bundle="another"), scope]
+    with (
+        ledger.reserve_each(scopes, event) if each else ledger.reserve(scope, event, answers=3)
+    ) as reservation:
+        receipt = receipt_for(reservation, event.guarantee, 3)
         reservation.commit(receipt.identifier)
+    assert reservation.scopes == 1 + each
     assert ledger.verify(receipts=[receipt]).ok
     for changed in (replace(receipt, answers=1), replace(receipt, identifier="another")):
         (problem,) = ledger.verify(receipts=[changed]).problems

@@ -68,45 +68,6 @@ def lipschitz(network: Network, lower: np.ndarray, upper: np.ndarray, output: st
     return max(measure_of(cell.jacobian, output) for cell in cells(network, lower, upper))
 
 
-def nearest_violation(
-    network: Network,
-    center: np.ndarray,
-    limit: float,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    output: str,
-) -> tuple[float, np.ndarray | None]:
-    """The smallest l-infinity distance from ``center`` to a point with a consistent pattern whose
-    norm is above ``limit``.
-
-    Points are looked for in the closed box [lower, upper].
-
-    Returns:
-        The distance and such a point; (infinity, None) if there is none.
-    """
-    best, witness = np.inf, None
-    for cell in cells(network, lower, upper):
-        if measure_of(cell.jacobian, output) > limit:
-            # Variables: the point and its distance.
-            size = len(center)
-            ones = np.ones((size, 1))
-            matrix = np.concatenate(
-                [
-                    np.hstack([-cell.rows, np.zeros((len(cell.rows), 1))]),
-                    np.hstack([np.eye(size), -ones]),
-                    np.hstack([-np.eye(size), -ones]),
-                ]
-            )
-            right = np.concatenate([cell.offsets + _KINK, center, -center])
-            bounds = [*zip(lower, upper, strict=True), (0.0, None)]
-            answer = linprog(
-                np.append(np.zeros(size), 1.0), matrix, right, bounds=bounds, options=_TOLERANCE
-            )
-            if answer.status == 0 and answer.fun < best:
-                best, witness = float(answer.fun), answer.x[:-1]
-    return best, witness
-
-
 def tiny_networks(
     count: int, *, most_hidden: int = 10, seed: int = 0
 ) -> Iterator[tuple[str, Network]]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,10 +28,6 @@ from reticent.networks import (
     average_pool,
     to_torch,
 )
-
-# Test modules are not a package; what several of them need is in modules beside them.
-sys.path.append(str(Path(__file__).parent))
-
 
 HALF_WIDTH = 3.0
 
@@ -125,6 +119,7 @@ RELU_FAMILIES: dict[str, Callable[[np.random.Generator], Network]] = {
     "one hidden layer": lambda rng: _dense(rng, 4, 9, 3),
     "three hidden layers": lambda rng: _dense(rng, 3, 6, 5, 6, 2),
     "kinks at whole numbers": _whole_numbers,
+    "wide hidden layers": lambda rng: _dense(rng, 3, 6, 10, 9, 2),
     "dead and huge units": _dead_and_huge,
     "convolution": _convolution,
 }
@@ -163,7 +158,7 @@ NORMS = [
 FEW_NORMS = (("linf", "l1"), ("l2", "l2"), ("l1", "linf"), ("linf", "spread"))
 """The pairs of norms for networks that are no worst case of them."""
 
-HARD_FAMILIES = ("three hidden layers", "dead and huge units", "convolution")
+HARD_FAMILIES = ("three hidden layers", "wide hidden layers", "dead and huge units", "convolution")
 """Networks on which every bound is compared in every pair of norms that it knows."""
 
 
@@ -191,11 +186,6 @@ def build(kind: str, family: str, input_norm: str = "linf", output: str = "l1") 
     return BOUNDS[kind](network, domain=domain, input_norm=Norm(input_norm), output=output)  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def make_bound() -> Callable[..., LipschitzBound]:
-    return build
-
-
 def jacobians(network: Network, points: np.ndarray) -> np.ndarray:
     """Jacobians by autograd through torch, shape (n, outputs, inputs): independent of every
     bound.
@@ -211,18 +201,8 @@ def jacobians(network: Network, points: np.ndarray) -> np.ndarray:
     return torch.stack(columns, dim=1).numpy()
 
 
-@pytest.fixture
-def autograd_jacobians() -> Callable[[Network, np.ndarray], np.ndarray]:
-    return jacobians
-
-
 def change(values: np.ndarray, output: str) -> np.ndarray:
     """The output measure of changes, shape (n, outputs) to (n,)."""
     if output == "spread":
         return np.asarray(values.max(axis=1) - values.min(axis=1))
     return Norm(output).of(values)
-
-
-@pytest.fixture
-def measure() -> Callable[[np.ndarray, str], np.ndarray]:
-    return change

@@ -39,7 +39,7 @@ def nested(rng, bound, count):
     which = rng.integers(first.outputs, size=count)
     rows = first.dense()[which]
     values = (rows * center).sum(axis=1) + first.bias[which]
-    onto = center - values[:, None] * rows / (rows**2).sum(axis=1, keepdims=True)
+    onto = center - values[:, None] * rows / np.maximum((rows**2).sum(axis=1, keepdims=True), 1e-12)
     center[::2] = onto[::2]
     off = rng.integers(-1, 2, size=(count, inputs))
     center = np.clip(np.round(center / step) + off, -edge, edge)

@@ -4,15 +4,14 @@ regions in every norm.
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
-from nested_regions import HALF, chain, directions, nested, violations
 
 from reticent.core import Box, Norm
 from reticent.lipschitz import IntervalBound, LinearBound, relaxation
 from reticent.networks import affine_chain
+from tests.lipschitz.conftest import jacobians
+from tests.lipschitz.nested_regions import HALF, chain, directions, nested, violations
 
 NORMS = [Norm.LINF, Norm.L2, Norm.L1]
 
@@ -20,20 +19,6 @@ NORMS = [Norm.LINF, Norm.L2, Norm.L1]
 def linear(network, norm=Norm.LINF, output=Norm.L1, half=HALF):
     domain = Box.cube(network.input_dimension, half)
     return LinearBound(network, domain=domain, input_norm=norm, output=output)
-
-
-def jacobians(network, points):
-    """Products of the matrices at points, shape (n, outputs, inputs)."""
-    layers = network.linear_layers()
-    found, values = (
-        np.broadcast_to(layers[0].dense(), (len(points), *layers[0].dense().shape)),
-        points,
-    )
-    for layer, after in pairwise(layers):
-        values = layer.forward(values)
-        found = after.dense() @ ((values > 0)[:, :, None] * found)
-        values = np.maximum(values, 0)
-    return found
 
 
 @pytest.mark.parametrize("norm", NORMS)

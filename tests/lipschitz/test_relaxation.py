@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from nested_regions import chain
 from scipy.optimize import linprog
 
 from reticent.core import Box, Norm
@@ -22,6 +21,7 @@ from reticent.lipschitz.interval import (
 )
 from reticent.lipschitz.relaxation import LOWER_SLOPES, Inputs, RelaxedForward
 from reticent.networks import affine_chain
+from tests.lipschitz.nested_regions import chain
 
 HALF = 2.0
 
@@ -128,28 +128,6 @@ def test_scales_bound_ranges_of_small_neurons_as_they_are_rounded():
     finest = forward.intervals[1].output_unit
     found = forward._relaxed(Inputs.boxes(box), [first], finest, 0.0)
     assert first.largest() * 2.0**-30 < found.largest() <= forward.scales[1]
-
-
-def nested(rng, step, count, inputs):
-    """Pairs of boxes, the second inside the first; some share faces, some are points."""
-    outer = boxes(rng, step, count, inputs)
-    width = outer.upper - outer.lower
-    cuts = np.sort(rng.random((2, count, inputs)), axis=0)
-    cuts[0][rng.random((count, inputs)) < 0.5] = 0.0
-    cuts[1][rng.random((count, inputs)) < 0.5] = 1.0
-    low, high = outer.lower + np.floor(cuts[0] * width), outer.lower + np.ceil(cuts[1] * width)
-    high[::7] = low[::7]
-    return outer, Interval(low, np.minimum(high, outer.upper), step)
-
-
-@pytest.mark.parametrize("widths", [(3, 8, 6, 2), (2, 6, 6, 6, 2), (3, 5, 5, 5, 5, 2)])
-def test_smaller_boxes_have_smaller_ranges_in_every_layer(widths):
-    rng = np.random.default_rng(2)
-    forward, _, step = forward_of(chain(rng, *widths))
-    outer, inner = nested(rng, step, 800, widths[0])
-    for large, small in zip(ranges_over(forward, outer), ranges_over(forward, inner), strict=True):
-        assert (small.lower >= large.lower).all()
-        assert (small.upper <= large.upper).all()
 
 
 @pytest.mark.parametrize("by", ["fractions", "long doubles"])

@@ -19,9 +19,9 @@ from reticent.core import AddRemove, Neighborhood, Norm, Replace
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.grids.lattice import Lattice
 from reticent.grids.public_graph import PublicGraph
-from reticent.grids.shares import WHOLE, factor_below
+from reticent.grids.shares import WHOLE, excess, factor_below
 from reticent.mechanisms import AnyTwo, FiniteChannel
-from reticent.mechanisms.finite_channel import Nodes
+from reticent.mechanisms.finite_channel import Nodes, whole_shares
 from reticent.noise import AuditSampler, SecureSampler
 from reticent.training.label_tables import whole_table
 
@@ -264,6 +264,13 @@ def test_randomised_response_has_the_known_chances() -> None:
     for nodes in (1, 1001):
         with pytest.raises(InvalidParameter, match="nodes"):
             FiniteChannel.response(nodes, epsilon=1.0, adjacency=NEAR)
+
+
+def test_rounding_gives_next_to_nothing_away_and_repairs_what_is_not_private() -> None:
+    table = FiniteChannel.response(3, epsilon=2.0, adjacency=NEAR).matrix
+    np.testing.assert_allclose(whole_shares(table, epsilon=2.0).T / WHOLE, table, atol=1e-6)
+    repaired = whole_shares(np.eye(3) * 0.94 + 0.02, epsilon=0.5)
+    assert excess(repaired, repaired, lattice=AnyTwo(3), epsilon=0.5) == 0
 
 
 def test_the_posterior_is_bayes() -> None:

@@ -10,6 +10,7 @@ from scipy import stats
 
 from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.noise import AuditSampler, ExactSampler, SecureSampler, SeededSampler
+from tests.noise.words import Listed
 
 ALARM = 1e-6
 
@@ -64,7 +65,7 @@ def test_coins_of_products_of_quotients_have_their_rate() -> None:
     assert stats.binomtest(seeded, 300_000, exact).pvalue > ALARM
 
 
-def test_coins_of_products_of_quotients_are_exact_beyond_doubles(listed) -> None:
+def test_coins_of_products_of_quotients_are_exact_beyond_doubles() -> None:
     # 2/3 times 1/2 is a third; in doubles it is not, and the digits at 64 places decide.
     fives = 0x5555555555555555
     third = np.array([[2, 2**60]]), np.array([[3, 2**61]])
@@ -72,10 +73,10 @@ def test_coins_of_products_of_quotients_are_exact_beyond_doubles(listed) -> None
         (fives - 1, True),
         (fives + 1, False),
     ):
-        assert Scripted(listed([0x5555, further])).quotient_coins(*third).tolist() == [shown]
-    assert Scripted(listed([0x5555, fives, fives, 0])).quotient_coins(*third).tolist() == [True]
-    assert Scripted(listed([0x5554])).quotient_coins(*third).tolist() == [True]
-    assert Scripted(listed([0x5556])).quotient_coins(*third).tolist() == [False]
+        assert Scripted(Listed([0x5555, further])).quotient_coins(*third).tolist() == [shown]
+    assert Scripted(Listed([0x5555, fives, fives, 0])).quotient_coins(*third).tolist() == [True]
+    assert Scripted(Listed([0x5554])).quotient_coins(*third).tolist() == [True]
+    assert Scripted(Listed([0x5556])).quotient_coins(*third).tolist() == [False]
 
 
 def test_coins_of_later_blocks_ask_for_their_own_quotients() -> None:
@@ -104,8 +105,8 @@ def test_uniform_integers_keep_their_shape_whatever_the_ends(ends) -> None:
     assert (drawn < np.array(ends)).all()
 
 
-def test_bad_arguments_are_refused_before_any_word_is_asked_for(listed) -> None:
-    sampler = Scripted(listed([]))
+def test_bad_arguments_are_refused_before_any_word_is_asked_for() -> None:
+    sampler = Scripted(Listed([]))
     for scale in (0.0, -1.0, float("nan"), float("inf"), 2.0**51):
         for call in (sampler.discrete_laplace, sampler.geometric):
             with pytest.raises(InvalidParameter, match="scale"):

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reticent.noise.expansions import Exponential, GeometricShares, Quotient, exponential_bounds
+from tests.noise.words import BITS, Listed, thresholds
 
 
 @given(st.integers(0, 2**60), st.integers(1, 2**60), st.integers(1, 200))
@@ -51,22 +52,20 @@ DISTRIBUTIONS = [
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("bits", [8, 64, 320])
-def test_digits_of_partial_sums(distribution: GeometricShares, bits: int, comparisons) -> None:
-    with mpmath.workprec(comparisons.bits):
+def test_digits_of_partial_sums(distribution: GeometricShares, bits: int) -> None:
+    with mpmath.workprec(BITS):
         assert distribution.floors(bits) == [
-            int(mpmath.floor(t * 2**bits)) for t in comparisons.thresholds(distribution)
+            int(mpmath.floor(t * 2**bits)) for t in thresholds(distribution)
         ]
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_enclosures_of_partial_sums_are_directed(
-    distribution: GeometricShares, comparisons
-) -> None:
-    with mpmath.workprec(comparisons.bits):
+def test_enclosures_of_partial_sums_are_directed(distribution: GeometricShares) -> None:
+    with mpmath.workprec(BITS):
         for precision in (20, 96):
             for (low, high), threshold in zip(
                 distribution.enclosures(precision),
-                comparisons.thresholds(distribution),
+                thresholds(distribution),
                 strict=True,
             ):
                 assert low < threshold * 2**precision < high
@@ -86,24 +85,24 @@ def test_a_quotient_has_the_digits_of_long_division() -> None:
     assert Quotient(5, 5).floors(3) == [8]
 
 
-def test_settling_compares_digit_by_digit(listed) -> None:
+def test_settling_compares_digit_by_digit() -> None:
     third = Quotient(1, 3)
-    assert third.settle(0x5554, 16, listed([])) == 0
-    assert third.settle(0x5556, 16, listed([])) == 1
+    assert third.settle(0x5554, 16, Listed([])) == 0
+    assert third.settle(0x5556, 16, Listed([])) == 1
     fives = 0x5555555555555555
-    assert third.settle(0x5555, 16, listed([fives - 1])) == 0
-    assert third.settle(0x5555, 16, listed([fives + 1])) == 1
-    assert third.settle(0x5555, 16, listed([fives, fives, 0])) == 0
+    assert third.settle(0x5555, 16, Listed([fives - 1])) == 0
+    assert third.settle(0x5555, 16, Listed([fives + 1])) == 1
+    assert third.settle(0x5555, 16, Listed([fives, fives, 0])) == 0
 
 
-def test_settling_among_several_thresholds(listed) -> None:
+def test_settling_among_several_thresholds() -> None:
     distribution = GeometricShares(
         500, 1, size=2, open=True
     )  # both thresholds begin with more than 700 ones
     ones = 2**64 - 1
-    assert distribution.settle(2**16 - 1, 16, listed([0])) == 0
-    assert distribution.settle(2**16 - 1, 16, listed([ones] * 30)) == 2
+    assert distribution.settle(2**16 - 1, 16, Listed([0])) == 0
+    assert distribution.settle(2**16 - 1, 16, Listed([ones] * 30)) == 2
     first = distribution.floors(16 + 12 * 64)[0]
     words = [first >> 64 * place & ones for place in range(11, -1, -1)]
-    assert distribution.settle(2**16 - 1, 16, listed([*words[:-1], words[-1] + 1])) == 1
-    assert distribution.settle(2**16 - 1, 16, listed([*words[:-1], words[-1] - 1])) == 0
+    assert distribution.settle(2**16 - 1, 16, Listed([*words[:-1], words[-1] + 1])) == 1
+    assert distribution.settle(2**16 - 1, 16, Listed([*words[:-1], words[-1] - 1])) == 0

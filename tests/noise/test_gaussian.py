@@ -14,31 +14,18 @@ from scipy import stats
 from reticent.noise import gaussian
 from reticent.noise.digits import EXPONENTIAL_ERROR, enclosed_coins, exponential
 from reticent.noise.gaussian import discrete_gaussian
-from tests.noise.conftest import seeded
+from tests.noise.words import gaussian_law, p_value, seeded
 
 ALARM = 1e-6
-
-
-def p_value(draws: np.ndarray, sigma: float) -> float:
-    reach = int(40 * sigma) + 3
-    support = np.arange(-reach, reach + 1)
-    distribution = np.exp(-0.5 * (support / sigma) ** 2)
-    expected = draws.size * distribution / distribution.sum()
-    counts = np.bincount(draws + reach, minlength=2 * reach + 1)
-    large = expected > 5
-    pooled = [np.append(values[large], values[~large].sum()) for values in (counts, expected)]
-    keep = pooled[1] > 0.01
-    statistic = ((pooled[0] - pooled[1]) ** 2 / np.maximum(pooled[1], 1e-12))[keep].sum()
-    return float(stats.chi2.sf(statistic, max(1, keep.sum() - 1)))
 
 
 @pytest.mark.parametrize("sigma", [0.1, 0.3, 1.0, 2.5, 40.0])
 def test_probabilities_of_single_values(sigma: float) -> None:
     draws = discrete_gaussian(300_000, sigma, seeded(1))
-    assert p_value(draws, sigma) > ALARM
+    assert p_value(draws, gaussian_law(sigma)) > ALARM
     if sigma > 0.2:
-        assert p_value(draws, sigma * 0.97) < ALARM
-        assert p_value(draws, sigma * 1.03) < ALARM
+        assert p_value(draws, gaussian_law(sigma * 0.97)) < ALARM
+        assert p_value(draws, gaussian_law(sigma * 1.03)) < ALARM
 
 
 @pytest.mark.parametrize("sigma", [1.3 * 2**20, 2.0**50])

@@ -1,5 +1,5 @@
-"""Geometric and Laplace draws: bit for bit those of real comparisons, and every digit as often as
-it must be.
+"""Geometric and Laplace draws: bit for bit those of real comparisons, every value as often as it
+must be.
 
 The statistical tests are seeded, so a passing test stays passing; each has a false-alarm rate of
 1e-6 or less and is shown to reject a fault.
@@ -17,7 +17,7 @@ from scipy import stats
 from reticent.noise.digits import heads_from
 from reticent.noise.expansions import GeometricShares
 from reticent.noise.geometric import SATURATION, GeometricDigits
-from tests.noise.conftest import seeded
+from tests.noise.words import Aimed, Listed, compared, laplace_law, p_value, seeded
 
 ALARM = 1e-6
 WIDE = 1.3 * 2**20
@@ -45,17 +45,14 @@ def slow_laplace(
     places: list[tuple[int, int]],
     count: int,
     words,
-    compare,
 ):
     """What the docstring says, element by element, in Python integers."""
     heads = heads_from(words, len(groups) * count)[0].reshape(len(groups), count)
-    symbols = [
-        compare.symbols(group, part, words) for group, part in zip(groups, heads, strict=True)
-    ]
+    symbols = [compared(group, part, words) for group, part in zip(groups, heads, strict=True)]
     size = groups[-1].size
     leading, pending = list(symbols[-1]), [i for i in range(count) if symbols[-1][i] == size]
     while pending:
-        again = compare.symbols(groups[-1], heads_from(words, len(pending))[0], words)
+        again = compared(groups[-1], heads_from(words, len(pending))[0], words)
         for place, value in zip(pending, again, strict=True):
             leading[place] += value
         pending = [place for place, value in zip(pending, again, strict=True) if value == size]
@@ -71,12 +68,12 @@ def slow_laplace(
 
 @pytest.mark.parametrize("scale", [2.0**-3, 0.7, 3.0, 100.1, WIDE])
 @pytest.mark.parametrize("seed", range(3))
-def test_draws_are_those_of_real_comparisons(scale: float, seed: int, aimed, comparisons) -> None:
+def test_draws_are_those_of_real_comparisons(scale: float, seed: int) -> None:
     digits = GeometricDigits(scale)
     groups = shares(digits, scale)
-    sources = [aimed(groups, seed), aimed(groups, seed)]
+    sources = [Aimed(groups, seed), Aimed(groups, seed)]
     found = digits.laplace(60, sources[0]).tolist()
-    assert found == slow_laplace(scale, groups, digits.groups, 60, sources[1], comparisons)
+    assert found == slow_laplace(scale, groups, digits.groups, 60, sources[1])
     assert sources[0].asked == sources[1].asked
 
 
@@ -92,75 +89,14 @@ def test_groups_cover_the_digits_once_and_reach_four_times_the_scale(scale: floa
     assert 4 * scale <= 2.0 ** groups[-1][1] < max(8 * scale, 2)
 
 
-def digit_p_values(draws: np.ndarray, scale: float, digits: int) -> list[float]:
-    """For each binary digit of |v| (|v| - 1 if negative): whether it is 1 as often as 1 / (1 +
-    e^(2^j / scale)) says.
-    """
-    magnitude = np.where(draws < 0, -1 - draws, draws)
-    ones = [int((magnitude >> place & 1).sum()) for place in range(digits)]
-    return [
-        stats.binomtest(n, draws.size, 1 / (1 + np.exp(2.0**j / scale))).pvalue
-        for j, n in enumerate(ones)
-    ]
-
-
-@pytest.mark.parametrize("scale", [2.0**-3, 0.7, 3.0, 100.1, WIDE])
-def test_every_digit_and_the_sign_are_as_often_one_as_they_must_be(scale: float) -> None:
-    draws = GeometricDigits(scale).laplace(1_000_000, seeded(1))
-    digits = int(np.ceil(np.log2(scale * 20 + 1)))
-    assert min(digit_p_values(draws, scale, digits)) > ALARM / digits
-    q = np.exp(-1 / scale)
-    assert stats.binomtest(int((draws < 0).sum()), draws.size, q / (1 + q)).pvalue > ALARM
-
-
-def test_digits_are_independent_of_each_other_and_of_the_sign() -> None:
-    draws = GeometricDigits(WIDE).laplace(1_000_000, seeded(3))
-    magnitude = np.where(draws < 0, -1 - draws, draws)
-    bits = np.stack([draws < 0, *[magnitude >> place & 1 == 1 for place in range(24)]])
-    pairs = list(itertools.combinations(range(25), 2))
-    assert min(_dependence(bits[i], bits[j]) for i, j in pairs) > ALARM / len(pairs)
-    # One word used for two groups would tie their digits together.
-    assert _dependence(bits[20], bits[20] ^ (bits[5] & bits[6] & bits[7])) < ALARM
-
-
-def _dependence(first: np.ndarray, second: np.ndarray) -> float:
-    table = np.array(
-        [
-            [(first & second).sum(), (first & ~second).sum()],
-            [(~first & second).sum(), (~first & ~second).sum()],
-        ]
-    )
-    return float(stats.chi2_contingency(table, correction=False).pvalue)
-
-
 @pytest.mark.parametrize("scale", [2.0**-3, 0.3, 1.0, 7.5, 30.0])
 def test_probabilities_of_single_values(scale: float) -> None:
-    q, runs = np.exp(-1 / scale), 500_000
     digits = GeometricDigits(scale)
-    for draws, support, weight in (
-        (
-            digits.geometric(runs, seeded(4)),
-            np.arange(0, int(12 * scale) + 2),
-            lambda k: (1 - q) * q**k,
-        ),
-        (
-            digits.laplace(runs, seeded(5)),
-            np.arange(-int(12 * scale) - 1, int(12 * scale) + 2),
-            lambda v: (1 - q) / (1 + q) * q ** np.abs(v),
-        ),
-    ):
-        expected = runs * weight(support)
-        counts = np.array([(draws == value).sum() for value in support])
-        large = expected > 5
-        assert _fit(counts[large], expected[large], runs) > ALARM
-        assert _fit(counts[large], 1.03 * expected[large], runs) < ALARM
-
-
-def _fit(counts: np.ndarray, expected: np.ndarray, runs: int) -> float:
-    """Chi-square p-value; what lies in no cell is one more."""
-    rest = runs - counts.sum(), max(runs - expected.sum(), 1.0)
-    statistic = ((counts - expected) ** 2 / expected).sum() + (rest[0] - rest[1]) ** 2 / rest[1]
-    return float(stats.chi2.sf(statistic, len(counts)))
+    geometric, laplace = digits.geometric(500_000, seeded(4)), digits.laplace(500_000, seeded(5))
+    for factor, fits in ((1.0, True), (1.05, False)):
+        q = np.exp(-1 / (factor * scale))
+        assert (p_value(geometric, lambda k, q=q: (1 - q) * q**k * (k >= 0)) > ALARM) == fits
+        assert (p_value(laplace, laplace_law(factor * scale)) > ALARM) == fits
 
 
 @pytest.mark.parametrize("scale", [WIDE, 2.0**35 + 1, 2.0**50])
@@ -171,7 +107,7 @@ def test_wide_draws_have_the_continuous_shape_and_fit_int64(scale: float) -> Non
         assert stats.kstest(draws, stats.laplace(scale=factor).cdf).pvalue < ALARM
 
 
-def test_the_tail_has_no_end_and_the_largest_numbers_stay_in_int64(listed) -> None:
+def test_the_tail_has_no_end_and_the_largest_numbers_stay_in_int64() -> None:
     digits = GeometricDigits(2.0**50)
     groups, (start, end) = len(digits.groups), digits.groups[-1]
     ones = 2**64 - 1
@@ -180,20 +116,20 @@ def test_the_tail_has_no_end_and_the_largest_numbers_stay_in_int64(listed) -> No
     # zero comes.
     heads = [ones] * -(-groups // 4)
     script = [*heads, *[ones] * (rounds - 1), 0]
-    assert digits.geometric(1, listed(script)).tolist() == [rounds * 2**end + 2**start - 1]
+    assert digits.geometric(1, Listed(script)).tolist() == [rounds * 2**end + 2**start - 1]
     far = 2**11
     for draw in (digits.geometric, digits.laplace):
-        value = int(draw(1, listed([*heads, *[ones] * far, 0]))[0])
+        value = int(draw(1, Listed([*heads, *[ones] * far, 0]))[0])
         assert SATURATION <= (value if value >= 0 else -1 - value) <= SATURATION + 2**53
-    assert digits.laplace(1, listed([*heads, *[ones] * far, 0]))[0] < 0
+    assert digits.laplace(1, Listed([*heads, *[ones] * far, 0]))[0] < 0
 
 
-def test_a_scale_near_zero_gives_zeros_and_a_fair_tail(listed) -> None:
+def test_a_scale_near_zero_gives_zeros_and_a_fair_tail() -> None:
     digits = GeometricDigits(5e-324)
     assert not digits.laplace(100_000, seeded(7)).any()
     # The threshold begins with 2^1074 ones, so these words decide nothing until a zero comes.
     ones = 2**64 - 1
-    assert digits.geometric(1, listed([ones, ones, ones, ones - 1, ones, ones - 1])).tolist() == [0]
+    assert digits.geometric(1, Listed([ones, ones, ones, ones - 1, ones, ones - 1])).tolist() == [0]
 
 
 def test_words_that_were_used_are_overwritten() -> None:

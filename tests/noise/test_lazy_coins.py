@@ -12,7 +12,7 @@ from scipy import stats
 
 from reticent.noise.digits import double_coins, enclosed_coins
 from reticent.noise.expansions import Quotient
-from tests.noise.conftest import seeded
+from tests.noise.words import Listed, seeded
 
 ALARM = 1e-6
 ONES = 2**64 - 1
@@ -22,7 +22,7 @@ CHANCES = [0.3, 2.0**-16, 1 - 2.0**-53, 1e-5, 3e-30, 5e-324, 1e-300, 0.5 + 2.0**
 
 
 @pytest.mark.parametrize("chance", CHANCES)
-def test_a_coin_compares_digits_until_they_differ(chance: float, listed) -> None:
+def test_a_coin_compares_digits_until_they_differ(chance: float) -> None:
     exact = Fraction(chance)
     for words in range(1, 20):
         bits = 16 + 64 * (words - 1)
@@ -35,9 +35,9 @@ def test_a_coin_compares_digits_until_they_differ(chance: float, listed) -> None
             # One less in the last place: below the probability.
             script = [*parts[:-1], parts[-1] - 1]
             if parts[-1] > 0:
-                assert double_coins(np.array([chance]), listed(script)).all()
+                assert double_coins(np.array([chance]), Listed(script)).all()
         if parts[-1] < (2**16 - 1 if words == 1 else ONES):
-            assert not double_coins(np.array([chance]), listed([*parts[:-1], parts[-1] + 1])).any()
+            assert not double_coins(np.array([chance]), Listed([*parts[:-1], parts[-1] + 1])).any()
         if exact * 2**bits == digits:
             break
     else:
@@ -45,23 +45,21 @@ def test_a_coin_compares_digits_until_they_differ(chance: float, listed) -> None
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.5, 1.0])
-def test_a_uniform_number_that_equals_the_probability_is_not_below_it(
-    chance: float, listed
-) -> None:
+def test_a_uniform_number_that_equals_the_probability_is_not_below_it(chance: float) -> None:
     head = min(int(chance * 2**16), 2**16 - 1)
-    shown = double_coins(np.array([chance]), listed([head, 0]))
+    shown = double_coins(np.array([chance]), Listed([head, 0]))
     assert shown.all() == (chance == 1.0)
 
 
 @pytest.mark.parametrize("head", [0, 1, 2**15, 2**16 - 1])
-def test_the_number_of_words_does_not_depend_on_the_probability(head: int, listed) -> None:
+def test_the_number_of_words_does_not_depend_on_the_probability(head: int) -> None:
     """For a head h, exactly the probabilities of one cell take a second word; each has its cell,
     also 0 and 1.
     """
     chances = np.array([0.0, 2.0**-16, 0.5, 1 - 2.0**-16, 1.0])
     cells = [0, 1, 2**15, 2**16 - 1, 2**16 - 1]
     for chance, cell in zip(chances, cells, strict=True):
-        source = listed([head, 12345])
+        source = Listed([head, 12345])
         double_coins(np.array([chance]), source)
         assert len(source.left) == (0 if cell == head else 1)
 
@@ -78,7 +76,7 @@ def test_rates(chance: float) -> None:
 
 
 @pytest.mark.parametrize("off", [-1.0, 0.0, 1.0])
-def test_enclosed_coins_are_exact_however_the_enclosure_lies(off: float, listed) -> None:
+def test_enclosed_coins_are_exact_however_the_enclosure_lies(off: float) -> None:
     """The exact probability is 1/3, the stated one off by up to the error; every head is tried,
     and both further words.
     """
@@ -87,7 +85,7 @@ def test_enclosed_coins_are_exact_however_the_enclosure_lies(off: float, listed)
     third = Quotient(1, 3)
     fives = 0x5555555555555555
     for further, below in ((fives - 1, True), (fives + 1, False)):
-        source = listed([*heads.view(np.uint64).tolist(), further])
+        source = Listed([*heads.view(np.uint64).tolist(), further])
         shown = enclosed_coins(
             np.full(2**16, 1 / 3 + off * (error - 2.0**-45)), error, lambda place: third, source
         )
@@ -96,10 +94,10 @@ def test_enclosed_coins_are_exact_however_the_enclosure_lies(off: float, listed)
         ]
 
 
-def test_certain_and_impossible_coins(listed) -> None:
+def test_certain_and_impossible_coins() -> None:
     chances = np.array([0.0, 0.0, 1.0, 1.0])
     heads = int(np.array([0, 2**16 - 1, 0, 2**16 - 1], dtype=np.uint16).view(np.uint64)[0])
     shown = enclosed_coins(
-        chances, 2.0**-40, lambda place: Quotient(int(chances[place]), 1), listed([heads, ONES])
+        chances, 2.0**-40, lambda place: Quotient(int(chances[place]), 1), Listed([heads, ONES])
     )
     assert shown.tolist() == [False, False, True, True]

@@ -9,33 +9,9 @@ import pytest
 from scipy import stats
 
 from reticent.noise import ExactSampler, SecureSampler, SeededSampler
+from tests.noise.words import gaussian_law, laplace_law, p_value
 
 ALARM = 1e-6
-
-
-def laplace_pmf(support: np.ndarray, scale: float) -> np.ndarray:
-    weights = np.exp(-np.abs(support) / scale)
-    return np.asarray(weights / (2.0 / -np.expm1(-1.0 / scale) - 1.0))
-
-
-def gaussian_pmf(support: np.ndarray, sigma: float) -> np.ndarray:
-    reach = np.arange(-int(40 * sigma) - 40, int(40 * sigma) + 41)
-    return np.asarray(
-        np.exp(-(support**2) / (2 * sigma**2)) / np.exp(-(reach**2) / (2 * sigma**2)).sum()
-    )
-
-
-def p_value(draws: np.ndarray, pmf, parameter: float) -> float:
-    """Chi-square p-value of integer draws, cells of expected count below 10 pooled."""
-    reach = int(np.abs(draws).max()) + 1
-    support = np.arange(-reach, reach + 1)
-    expected = pmf(support, parameter) * draws.size
-    observed = np.bincount(draws.ravel() + reach, minlength=2 * reach + 1)
-    large = expected >= 10
-    expected = np.append(expected[large], draws.size - expected[large].sum())
-    observed = np.append(observed[large], draws.size - observed[large].sum())
-    statistic = ((observed - expected) ** 2 / np.maximum(expected, 1e-9))[expected > 1e-3].sum()
-    return float(stats.chi2.sf(statistic, len(expected) - 1))
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 7.5])
@@ -45,28 +21,21 @@ def test_discrete_distributions_fit_and_neighbouring_scales_do_not(
 ) -> None:
     sampler = SeededSampler(1)
     if distribution == "laplace":
-        draws, pmf = sampler.discrete_laplace(20_000, scale=scale), laplace_pmf
+        draws, law = sampler.discrete_laplace(20_000, scale=scale), laplace_law
     else:
-        draws, pmf = sampler.discrete_gaussian(10_000, sigma=scale), gaussian_pmf
-    assert p_value(draws, pmf, scale) > ALARM
-    assert p_value(draws, pmf, scale * 2 / 3) < ALARM
-    assert p_value(draws, pmf, scale * 3 / 2) < ALARM
+        draws, law = sampler.discrete_gaussian(10_000, sigma=scale), gaussian_law
+    assert p_value(draws, law(scale)) > ALARM
+    assert p_value(draws, law(scale * 2 / 3)) < ALARM
+    assert p_value(draws, law(scale * 3 / 2)) < ALARM
 
 
 def test_geometric() -> None:
     draws = SeededSampler(1).geometric((100, 200), scale=2.5)
     assert draws.shape == (100, 200)
     assert draws.min() >= 0
-    success = -np.expm1(-1 / 2.5)
-    counts = np.append(np.bincount(draws.ravel(), minlength=15)[:15], (draws >= 15).sum())
-    expected = draws.size * np.append(success * (1 - success) ** np.arange(15), (1 - success) ** 15)
-    assert stats.chisquare(counts, expected).pvalue > ALARM
-    assert (
-        stats.chisquare(
-            counts[:15], np.roll(expected[:15], 1) / expected[:15].sum() * counts[:15].sum()
-        ).pvalue
-        < ALARM
-    )
+    for scale, fits in ((2.5, True), (2.7, False)):
+        q = np.exp(-1 / scale)
+        assert (p_value(draws, lambda k, q=q: (1 - q) * q**k * (k >= 0)) > ALARM) == fits
 
 
 def test_uniform_integers_are_uniform_for_every_end() -> None:

@@ -5,7 +5,6 @@ caller's own.
 from __future__ import annotations
 
 import os
-import threading
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from scipy import stats
 
 from reticent.noise import SecureSampler, release_samplers
 from reticent.noise.release_samplers import system_words
+from tests.together import in_forks, in_threads
 
 COLLISION = "64-bit words that agree by chance: below 1e-12"
 
@@ -32,28 +32,15 @@ def test_no_word_comes_twice() -> None:
 def test_a_fork_draws_other_numbers_than_its_parent() -> None:
     sampler = SecureSampler()
     sampler.discrete_laplace(100, scale=2.0**40)  # whatever could be kept in store is there now
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.write(writing, sampler.discrete_laplace(100, scale=2.0**40).tobytes())
-        os._exit(0)
-    os.waitpid(child, 0)
-    theirs = np.frombuffer(os.read(reading, 800), dtype=np.int64)
+    (theirs,) = in_forks(lambda: sampler.discrete_laplace(100, scale=2.0**40))
     ours = sampler.discrete_laplace(100, scale=2.0**40)
     assert theirs.shape == (100,)
     assert not np.isin(ours, theirs).any(), COLLISION
 
 
 def test_threads_draw_different_numbers() -> None:
-    sampler, drawn = SecureSampler(), []
-    threads = [
-        threading.Thread(target=lambda: drawn.append(sampler.discrete_laplace(500, scale=2.0**49)))
-        for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    sampler = SecureSampler()
+    drawn = in_threads(*[lambda: sampler.discrete_laplace(500, scale=2.0**49)] * 8)
     assert len(np.unique(np.concatenate(drawn))) == 4000, COLLISION
 
 

@@ -17,7 +17,7 @@ from scipy import stats
 
 from reticent.core import Norm
 from reticent.noise import AuditSampler, Sampler, SecureSampler, SeededSampler, gaussian, k_norm
-from reticent.noise.digits import BLOCK, double_coins
+from reticent.noise.digits import BLOCK
 from reticent.noise.gaussian import discrete_gaussian
 from reticent.noise.geometric import GeometricDigits
 
@@ -147,19 +147,6 @@ def test_leading_digits_are_drawn_again_for_their_share_of_all_words(
     exact = exponential_digits(Fraction(reach) / Fraction(scale), 16)
     assert int((drawn >= rounds * reach).sum()) - exact in (0, 1)
     assert (drawn >= (rounds - 1) * reach).all()
-
-
-@pytest.mark.parametrize("exponent", [-40, -200, -700])
-def test_a_rare_coin_shows_heads_exactly_below_its_probability(exponent: int, listed) -> None:
-    chance = math.exp(exponent)
-    bits = 16 + 64 * 18
-    digits = int(Fraction(chance) * 2**bits)
-    parts = [digits >> 64 * place & 2**64 - 1 for place in range(18)][::-1]
-    used = max(place for place, part in enumerate(parts) if part) + 1
-    below = [0, *parts[: used - 1], parts[used - 1] - 1]
-    above = [0, *parts[: used - 1], parts[used - 1] + 1]
-    assert double_coins(np.array([chance]), listed(below)).all()
-    assert not double_coins(np.array([chance]), listed(above)).any()
 
 
 def assert_tails(

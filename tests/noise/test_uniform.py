@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from reticent.noise.digits import long_uniform, short_uniform
-from tests.noise.conftest import seeded
+from tests.noise.words import Listed, seeded
 
 ALARM = 1e-6
 DRAWS = [short_uniform, long_uniform]
@@ -58,11 +58,11 @@ def test_short_draws_leave_equally_many_words_for_each_answer(end: int) -> None:
         assert (drawn == answer).all()
 
 
-def test_words_that_are_left_out_are_drawn_again(listed) -> None:
+def test_words_that_are_left_out_are_drawn_again() -> None:
     # 2^32 mod 3 = 1: only the word 0 is left out for end 3.
-    assert short_uniform(np.array([3, 3]), listed([0 | (2**31 << 32), 2**32 - 1])).tolist() == [
+    assert short_uniform(np.array([3, 3]), Listed([0 | (2**31 << 32), 2**32 - 1])).tolist() == [
         2,
         1,
     ]
     # The last fair word for end 3 is 2^64 - 2.
-    assert long_uniform(np.array([3]), listed([2**64 - 1, 2**64 - 2])).tolist() == [2]
+    assert long_uniform(np.array([3]), Listed([2**64 - 1, 2**64 - 2])).tolist() == [2]

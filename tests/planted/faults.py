@@ -30,6 +30,30 @@ FAULTS: tuple[Fault, ...] = (
         "",
     ),
     Fault(
+        "an answer about no records may be no number",
+        "testing/records.py",
+        "finite = all(np.isfinite(one).all() for one in numbers)",
+        "finite = True",
+    ),
+    Fault(
+        "an audit hands its records to a fit that may change them",
+        "audit/records.py",
+        "        X, y = records.X.copy(), records.y.copy()\n",
+        "        X, y = records.X, records.y\n",
+    ),
+    Fault(
+        "rare infinite losses of several rounds are rounded away",
+        "accounting/loss_composition.py",
+        "lost = added.infinite + infinite * (1 - found.infinite)",
+        "lost = 1 - (1 - infinite) * (1 - found.infinite) + added.infinite - found.infinite",
+    ),
+    Fault(
+        "a post that came again too late hides that it was taken",
+        "fleet/shuffler.py",
+        '        posts |= Counter({one["envelopes"]: one["taken"]})\n',
+        '        posts[one["envelopes"]] = one["taken"]\n',
+    ),
+    Fault(
         "a shuffled bit hides among one device too many",
         "accounting/shuffled_bits.py",
         "_laws(zero, one, devices - 1)",
@@ -228,9 +252,15 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "a residual block is as steep as its branch",
-        "lipschitz/bounds.py",
-        "return 1.0 + inner",
+        "lipschitz/norm_products.py",
+        "return (1.0 + inner)",
         "return max(1.0, inner)",
+    ),
+    Fault(
+        "from l-infinity to l2 a matrix counts with its largest singular value alone",
+        "lipschitz/norm_products.py",
+        "else math.sqrt(inputs)",
+        "else 1.0",
     ),
     Fault(
         "stability levels are asked one radius too near",
@@ -244,6 +274,24 @@ FAULTS: tuple[Fault, ...] = (
         "pre_buffer=False",
         "pre_buffer=True",
         ("release",),
+    ),
+    Fault(
+        "cells of a CSV file that are no numbers are read quickly",
+        "tables/files.py",
+        "not cells.null_count and np.isfinite(cells.to_numpy()).all()",
+        "not cells.null_count",
+    ),
+    Fault(
+        "quotation marks inside of cells are read quickly",
+        "tables/files.py",
+        "return bool(ends[quotes[::2] - 1].all() and ends[quotes[1::2] + 1].all())",
+        "return True",
+    ),
+    Fault(
+        "records of two lines count as one where they are read quickly",
+        "tables/files.py",
+        'len(table) != content.count(b"\\n") or any(',
+        "any(",
     ),
     Fault(
         "chords of the Jacobian's entries without what their slopes leave out",
@@ -570,6 +618,12 @@ FAULTS: tuple[Fault, ...] = (
         "mechanisms/propose_test_release.py",
         "Guarantee(self.epsilon_test + cost.epsilon, ",
         "Guarantee(max(self.epsilon_test, cost.epsilon), ",
+    ),
+    Fault(
+        "noise that no sampler draws is refused after the charge",
+        "mechanisms/laplace.py",
+        '        checked_scale(self.steps_scale, "scale")\n',
+        "",
     ),
     Fault(
         "labels from gaps without their rounding",
@@ -992,6 +1046,24 @@ FAULTS: tuple[Fault, ...] = (
         "        except Exception as error:  # which",
     ),
     Fault(
+        "an audit hands the same data set to a subject again when it tests the noise",
+        "audit/claims.py",
+        "run.answers([pair.copied(True) for _ in range(_SCALE_DRAWS)])",
+        "run.answers([pair.first] * _SCALE_DRAWS)",
+    ),
+    Fault(
+        "an audit does not see which keys an answer has",
+        "audit/outputs.py",
+        "        alike = form == self._form\n",
+        "        alike = len(row) == self._width\n",
+    ),
+    Fault(
+        "an audit of two equal data sets does not refute anything",
+        "audit/neighbour_pairs.py",
+        "        if found[-1].alike:\n",
+        "        if False:\n",
+    ),
+    Fault(
         "a page without a signature counts as signed",
         "audit/claim_page.py",
         "    verify(content, signature, purpose=PURPOSE, trusted_key=trusted_key)",
@@ -1028,7 +1100,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "an audit does not look at the time of an answer",
         "audit/implementation.py",
-        "        _timed(run, pair, epsilon, delta, alpha),\n",
+        "        _timed(run, pair, epsilon, delta, alpha, until),\n",
         "        None,\n",
     ),
     Fault(

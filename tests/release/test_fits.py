@@ -7,6 +7,7 @@ import sys
 import threading
 import warnings
 from copy import copy, deepcopy
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -27,6 +28,7 @@ from reticent.release.fits import (
 from reticent.release.paying import Price, paid, receipt_of
 from reticent.release.prepaid import Prepaid
 from reticent.tables.shards import Shards
+from tests.together import in_threads
 
 COST = Guarantee(1.0, 1e-5, AddRemove(data_set="a"))
 
@@ -168,12 +170,9 @@ def test_what_leaves_unbooked_is_counted_and_a_simulation_is_not() -> None:
 
 
 def test_an_excuse_ends_with_its_thread() -> None:
-    found: list[DataUse] = []
     with not_counted("the rows are made up"):
-        worker = threading.Thread(target=lambda: found.append(fitted(rows(10))))
-        worker.start()
-        worker.join()
-    assert found[0].counted
+        (found,) = in_threads(lambda: fitted(rows(10)))
+    assert found.counted
 
 
 def test_costs_of_other_things_than_records_are_refused() -> None:
@@ -212,15 +211,11 @@ def test_no_release_of_many_threads_is_lost() -> None:
             use.spent(COST)
 
     often, before = 1e-6, sys.getswitchinterval()
-    workers = [threading.Thread(target=release, args=(uses[n % 2],)) for n in range(8)]
     sys.setswitchinterval(often)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)
-            for worker in workers:
-                worker.start()
-            for worker in workers:
-                worker.join()
+            in_threads(*(partial(release, uses[n % 2]) for n in range(8)))
     finally:
         sys.setswitchinterval(before)
     together = uses[0].together()

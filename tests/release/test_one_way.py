@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
-import reticent
+from tests.source import trees
 
-PACKAGE = Path(reticent.__file__).parent
 CHARGING = {"reserve", "reserve_each", "lease", "charge_one", "charge_many", "charge_block"}
 
 
@@ -17,9 +15,10 @@ CHARGING = {"reserve", "reserve_each", "lease", "charge_one", "charge_many", "ch
 def nodes() -> list[tuple[str, ast.Call | ast.Compare]]:
     """Every call and comparison in the package, each with its file."""
     return [
-        (path.relative_to(PACKAGE).as_posix(), node)
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        (name.removeprefix("src/reticent/"), node)
+        for name, tree in trees().items()
+        if name.startswith("src/")
+        for node in ast.walk(tree)
         if isinstance(node, ast.Call | ast.Compare)
     ]
 

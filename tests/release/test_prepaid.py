@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import pickle
 import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from reticent.ledger import Ledger
 from reticent.ledger.counters import PlanCounter
 from reticent.noise import SecureSampler
 from reticent.release import Drawn, Prepaid, Price, paid
+from tests.together import in_forks, in_threads
 
 ADJACENCY = AddRemove(1, Unit.RECORD, "ward 7")
 SCOPE = Scope(subject="ward 7")
@@ -163,21 +164,15 @@ class Meeting(Prepaid):
 
 def together(*calls: Any) -> list[str]:
     """What came of calls in threads of their own: the names of their errors, or ""."""
-    outcomes: list[str] = []
 
-    def call(one: Any) -> None:
+    def call(one: Any) -> str:
         try:
             one()
-            outcomes.append("")
         except (BudgetExceeded, InvalidInput, LedgerUnavailable) as error:
-            outcomes.append(type(error).__name__)
+            return type(error).__name__
+        return ""
 
-    threads = [threading.Thread(target=call, args=(one,)) for one in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return sorted(outcomes)
+    return sorted(in_threads(*(partial(call, one) for one in calls)))
 
 
 def test_two_threads_do_not_share_what_is_left() -> None:
@@ -255,14 +250,9 @@ def test_a_child_that_is_forked_between_charge_and_receipt_leaves_its_parent_the
 ) -> None:
     """The child answers from the common count. Only the parent books the first receipt."""
     answers, books = Prepaid(EVENT, queries=5), {"ledger": ledger, "scope": SCOPE}
-    context = multiprocessing.get_context("fork")
-    results = context.Queue()
-    child = context.Process(target=lambda: results.put(together(lambda: take(answers, 1, **books))))
     price = Price(EVENT, 2, "votes", prepaid=answers)
     with paid(price, sampler=SecureSampler(), ledger=ledger, scope=SCOPE):
-        child.start()
-        assert results.get(timeout=60) == [""]
-        child.join()
+        assert in_forks(lambda: together(lambda: take(answers, 1, **books))) == [[""]]
     take(answers, 2, **books)
     assert (answers.remaining, ledger.verify().ok) == (0, True)
     assert spent(ledger) == pytest.approx(1.0)
@@ -271,9 +261,4 @@ def test_a_child_that_is_forked_between_charge_and_receipt_leaves_its_parent_the
 def test_a_fork_of_a_plan_without_a_limit_has_none(ledger: Ledger) -> None:
     answers = Prepaid(EVENT, queries=None)
     take(answers, 100)
-    context = multiprocessing.get_context("fork")
-    results = context.Queue()
-    child = context.Process(target=lambda: results.put(together(lambda: take(answers, 1))))
-    child.start()
-    assert results.get(timeout=60) == ["BudgetExceeded"]
-    child.join()
+    assert in_forks(lambda: together(lambda: take(answers, 1))) == [["BudgetExceeded"]]

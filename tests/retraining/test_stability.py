@@ -93,53 +93,6 @@ def test_a_query_does_not_see_the_others(name: str) -> None:
     assert [part.shape for part in stable_distances(intervals, np.zeros((0, 3)))] == [(0,), (0,)]
 
 
-def neighbours(
-    random: np.random.Generator, data: tuple[np.ndarray, np.ndarray], classes: int
-) -> tuple[np.ndarray, np.ndarray]:
-    X, labels = data
-    if random.random() < 0.5:
-        out = (
-            int(np.abs(X).sum(axis=1).argmax())
-            if random.random() < 0.5
-            else int(random.integers(len(X)))
-        )
-        return np.delete(X, out, axis=0), np.delete(labels, out)
-    new = random.choice([-1.0, 1.0], (1, 3)) * random.choice([1.0, 16.0])
-    return np.concatenate([X, new]), np.append(labels, random.integers(classes))
-
-
-def check_neighbours(name: str, *, pairs: int, queries: int, records_: int = 40) -> int:
-    """Stable distances of the same queries under neighbouring training sets; the number of
-    comparisons.
-    """
-    random, classes = np.random.default_rng(3), CASES[name]["classes"]
-    moved = 0
-    for _ in range(pairs):
-        data = records(random, records_, classes)
-        points = random.normal(size=(queries, 3)) * 2
-        here = stable_distances(trained(name, data, 12), points)
-        there = stable_distances(trained(name, neighbours(random, data, classes), 12), points)
-        assert np.abs(here[1] - there[1]).max() <= 1
-        differ = here[0] != there[0]
-        assert (here[1][differ] == 0).all()
-        assert (there[1][differ] == 0).all()
-        moved += int((here[1] != there[1]).sum())
-    assert moved > 0  # otherwise nothing was tested
-    return pairs * queries
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_neighbours_distances_differ_by_at_most_one(name: str) -> None:
-    assert check_neighbours(name, pairs=4, queries=2000) == 8000
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pairs", [3, pytest.param(25, marks=pytest.mark.soak)])
-def test_many_queries_of_neighbours(pairs: int) -> None:
-    checked = sum(check_neighbours(name, pairs=pairs, queries=10_000) for name in CASES)
-    assert checked == pairs * 40_000
-
-
 def cheapest_change(
     votes: tuple[int, ...], costs: tuple[int, ...], classes: int
 ) -> tuple[int, int]:

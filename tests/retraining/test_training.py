@@ -17,6 +17,7 @@ from reticent.retraining import (
     record_keys,
     training,
 )
+from tests.retraining.test_training_search import nested
 
 Records = tuple[np.ndarray, np.ndarray]
 
@@ -57,9 +58,6 @@ CASES: dict[str, dict[str, Any]] = {
         "clip": 0.5,
     },
 }
-
-
-ONE_SIDED = {"remove", "insert"}
 
 
 def settings_of(name: str) -> TrainingSettings:
@@ -134,15 +132,6 @@ def test_any_partition_of_the_records_gives_the_same_bits(
             np.testing.assert_array_equal(left, right)
 
 
-def inside(inner: ParameterIntervals, outer: ParameterIntervals) -> bool:
-    """T_(k - 1) of one lies in T_k of the other, for all k, as computed."""
-    ends = zip(inner.lower, inner.upper, outer.lower, outer.upper, strict=True)
-    return all(
-        bool((low[:-1] >= least[1:]).all() and (high[:-1] <= most[1:]).all())
-        for low, high, least, most in ends
-    )
-
-
 def search_for_misses(name: str, *, sets: int, changes: int, k_max: int = 4) -> int:
     """Retrains ``sets * changes`` times; the number of retrained models checked."""
     settings, random = settings_of(name), np.random.default_rng(7)
@@ -164,30 +153,6 @@ def test_retrained_models_lie_in_their_intervals(name: str, sets: int) -> None:
     assert search_for_misses(name, sets=sets, changes=20) == 20 * sets
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if not ONE_SIDED & {*name.split(", ")}])
-def test_intervals_nest_between_neighbours(name: str) -> None:
-    settings, random = settings_of(name), np.random.default_rng(8)
-    for records in (0, 1, 2, 3, 9, 30)[settings.counting != "add-remove" :]:
-        data = draw(random, records, settings.classes)
-        other = changed(random, data, settings, 1) if records else draw(random, 1, settings.classes)
-        first, second = certified(settings, data, 5), certified(settings, other, 5)
-        assert inside(first, second)
-        assert inside(second, first)
-
-
-def test_intervals_nest_across_blocks_of_records() -> None:
-    settings, random = (
-        TrainingSettings(features=3, classes=2, hidden=(4,), epochs=2),
-        np.random.default_rng(9),
-    )
-    data = draw(random, 2048, 2)
-    first, second = (
-        certified(settings, part, 3) for part in (data, changed(random, data, settings, 1))
-    )
-    assert inside(first, second)
-    assert inside(second, first)
-
-
 def test_intervals_nest_where_gradients_are_far_above_gamma() -> None:
     """Nearly all records may have to be looked at: removing one that is clipped at gamma pays by
     the rounding of sums alone.
@@ -204,25 +169,8 @@ def test_intervals_nest_where_gradients_are_far_above_gamma() -> None:
             certified(settings, (X, labels), 5),
             certified(settings, (X[:5], labels[:5]), 5),
         )
-        assert inside(first, second)
-        assert inside(second, first)
-
-
-def test_the_order_of_records_and_groups_of_distances_do_not_matter() -> None:
-    random = np.random.default_rng(10)
-    for name in ("logistic", "two hidden layers, three labels"):
-        settings = settings_of(name)
-        X, labels = draw(random, 50, settings.classes)
-        order = random.permutation(50)
-        first, second = (
-            certified(settings, (X, labels), 6),
-            certified(settings, (X[order], labels[order]), 3),
-        )
-        for low, other, high, another in zip(
-            first.lower, second.lower, first.upper, second.upper, strict=True
-        ):
-            np.testing.assert_array_equal(low[:4], other)
-            np.testing.assert_array_equal(high[:4], another)
+        assert nested(first, second)
+        assert nested(second, first)
 
 
 def test_a_network_too_wide_for_exact_sums_is_refused() -> None:

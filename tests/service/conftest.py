@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
-import time
+import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +20,31 @@ from reticent.ledger import Ledger
 from reticent.service.keys import KeyStore
 from reticent.service.settings import Settings
 from tests.ledger.conftest import ledger_url, postgres_server, postgres_url
+from tests.machine import wait_until
 
 __all__ = ["ledger_url", "postgres_server", "postgres_url"]
 
 RECORDS = "ward 7"
 """Name of the data set that the bundle of records protects."""
+
+
+ROWS = [[0.3, 0.25], [-0.3, -0.2]]
+COST = 500_000
+"""Micro-epsilon of one answer of ``labels``."""
+
+
+def ask(
+    client: httpx.Client,
+    name: str = "request-1",
+    body: Any = types.MappingProxyType({"rows": ROWS}),
+    *,
+    bundle: str = "labels",
+    **more: str,
+) -> httpx.Response:
+    """What a bundle answers to a body, or to bytes of JSON, with more headers."""
+    headers = {"Idempotency-Key": name, "Content-Type": "application/json", **more}
+    content = body if isinstance(body, bytes) else json.dumps(dict(body)).encode()
+    return client.post(f"/v1/bundles/{bundle}/answers", content=content, headers=headers)
 
 
 @dataclass(frozen=True)
@@ -172,8 +193,8 @@ def any_place(make_place: Callable[..., Place], ledger_url: str) -> Place:
 
 @pytest.fixture
 def serve_here() -> Iterator[Callable[..., httpx.Client]]:
-    """Serves in this process, in a thread; gives a client without a key. A second argument is the
-    path under which a server in front of it has it.
+    """Serves in this process, in a thread; gives a client, with a key if one is named. ``under`` is
+    the path under which a server in front of it has it.
     """
     import uvicorn
 
@@ -182,7 +203,7 @@ def serve_here() -> Iterator[Callable[..., httpx.Client]]:
 
     started: list[tuple[Any, threading.Thread, httpx.Client]] = []
 
-    def serve(settings: Settings, under: str = "") -> httpx.Client:
+    def serve(settings: Settings, secret: str = "", *, under: str = "") -> httpx.Client:
         config = uvicorn.Config(
             create_app(settings),
             port=0,
@@ -194,13 +215,10 @@ def serve_here() -> Iterator[Callable[..., httpx.Client]]:
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
-        latest = time.monotonic() + 60
-        while not server.started:
-            assert thread.is_alive()
-            assert time.monotonic() < latest
-            time.sleep(0.01)
+        wait_until(lambda: server.started)
         port = server.servers[0].sockets[0].getsockname()[1]
-        client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30)
+        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        client = httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=30)
         started.append((server, thread, client))
         return client
 
@@ -213,11 +231,9 @@ def serve_here() -> Iterator[Callable[..., httpx.Client]]:
 
 
 @pytest.fixture
-def client(place: Place, serve_here: Callable[[Settings], httpx.Client]) -> httpx.Client:
+def client(place: Place, serve_here: Callable[..., httpx.Client]) -> httpx.Client:
     """A client of acme, on SQLite."""
-    found = serve_here(place.settings())
-    found.headers["Authorization"] = f"Bearer {place.secret}"
-    return found
+    return serve_here(place.settings(), place.secret)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ import pytest
 
 from reticent.service.keys import KeyStore
 from tests.deploy.proxy import proxied
+from tests.machine import peak_memory
 from tests.service.conftest import RECORDS, Place
 from tests.service.servers import running
 
@@ -101,13 +102,6 @@ def pinned(process: int, core: int) -> None:
         os.sched_setaffinity(int(thread), {core})
 
 
-def peak(process: int) -> int:
-    """The most bytes that a process has had."""
-    status = Path(f"/proc/{process}/status").read_text()
-    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) * 1024
-
-
 @pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
@@ -154,7 +148,7 @@ def test_a_paying_client_is_served_under_attack(
                     loud += pay(port, place.secret, requests // rounds, load)
         finally:
             os.sched_setaffinity(0, set(cores))
-        memory = sum(map(peak, processes))
+        memory = sum(map(peak_memory, processes))
     print(
         f"{'behind its proxy' if behind else 'alone'}: p99 {quiet.p99 * 1000:.1f} ms quiet, "
         f"{loud.p99 * 1000:.1f} ms attacked; median {np.median(quiet.times) * 1000:.1f}, "

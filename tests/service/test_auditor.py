@@ -14,9 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from tests.service.auditor import Refuted, audit
-from tests.service.conftest import RECORDS, Place
-
-ROWS = [[0.3, 0.25], [-0.3, -0.2]]
+from tests.service.conftest import RECORDS, ROWS, Place, ask
 
 
 def history(client: httpx.Client, place: Place, folder: Path) -> tuple[list[str], list[Any], Any]:
@@ -24,11 +22,8 @@ def history(client: httpx.Client, place: Place, folder: Path) -> tuple[list[str]
     anchors = []
     for number in range(6):
         patient = {} if number % 2 else {"subjects": ["patient-1", f"patient-{number}"]}
-        told = client.post(
-            f"/v1/bundles/{'curated' if patient else 'labels'}/answers",
-            json={"rows": ROWS, **patient},
-            headers={"Idempotency-Key": f"request-{number}"},
-        )
+        bundle = "curated" if patient else "labels"
+        told = ask(client, f"request-{number}", {"rows": ROWS, **patient}, bundle=bundle)
         assert told.status_code == 200, told.text
         anchors.append(client.get("/v1/anchor").json())
     ledger = place.open()

@@ -126,10 +126,13 @@ def test_a_body_that_is_slow_cut_off_or_too_long_is_refused(
 @pytest.mark.parametrize("lists", [2000, 2001])
 def test_a_body_is_counted_alike_in_whatever_parts_it_comes(lists: int) -> None:
     """Long parts are counted in another way than short ones."""
-    body = b'{"rows": [%b], "subject": "[[,,{\\"["}' % b",".join([b"[1]"] * 2000)
+    body = b'{"rows": [%b], "subject": "[[,,{\\"[\\\\"}' % b",".join([b"[1]"] * 2000)
     for size in (1, 100, 5000, len(body)):
         structure = Structure(lists=lists, items=2000)
         with pytest.raises(InvalidInput) if lists == 2000 else nullcontext():
             for start in range(0, len(body), size):
                 structure.feed(body[start : start + size])
             assert structure.names == 2
+    structure = Structure(lists=1, items=1)
+    with pytest.raises(InvalidInput, match="characters"):
+        list(map(structure.feed, [b'"', *[b"a" * 2**12] * 2**6]))

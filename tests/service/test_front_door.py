@@ -20,12 +20,9 @@ from reticent.core.errors import InvalidInput, LedgerUnavailable, ServiceBusy
 from reticent.service.connections import check_descriptors
 from reticent.service.core import Service
 from reticent.service.logs import JsonLines
-from reticent.service.settings import Settings
-from reticent.service.structure import Structure
-from tests.service.conftest import RECORDS, Place
+from tests.machine import peak_memory
+from tests.service.conftest import RECORDS, ROWS, Place, ask
 from tests.service.servers import Running, running
-
-ROWS = [[0.3, 0.25], [-0.3, -0.2]]
 
 
 @pytest.fixture
@@ -200,9 +197,8 @@ def test_a_name_that_stands_twice_in_a_body_is_refused(
     server: Running, place: Place, body: bytes
 ) -> None:
     with server.client(place.secret) as client:
-        headers = {"Idempotency-Key": "request-1", "Content-Type": "application/json"}
-        told = client.post("/v1/bundles/labels/answers", content=body, headers=headers)
-        twice = b'{"answers": 1, "answers": 2}'
+        told = ask(client, body=body)
+        twice, headers = b'{"answers": 1, "answers": 2}', {"Content-Type": "application/json"}
         free = client.post("/v1/bundles/labels/preview", content=twice, headers=headers)
     assert (told.status_code, free.status_code) == (422, 422)
     assert place.spent(RECORDS) == 0
@@ -210,7 +206,7 @@ def test_a_name_that_stands_twice_in_a_body_is_refused(
 
 def test_a_body_is_counted_before_it_is_parsed(server: Running, place: Place) -> None:
     """Sixteen times the largest body that unfolds: refused by what it consists of, and cheaply."""
-    before = _memory(server)
+    before = peak_memory(server.process.pid)
     unfolding = b'{"rows":[' + b"[0]," * (2**22 - 100) + b"[0]]}"
     nested = b'{"rows":' + b"[" * (2**23) + b"}"
     texts = b'{"rows":[[' + b'"",' * (2**22) + b'""]]}'
@@ -223,7 +219,7 @@ def test_a_body_is_counted_before_it_is_parsed(server: Running, place: Place) ->
                 except httpx.HTTPError:
                     continue  # refused while it was sent
                 assert told.status_code in (422, 429)
-    assert _memory(server) - before < 60 * 2**20
+    assert peak_memory(server.process.pid) - before < 60 * 2**20
     assert place.spent(RECORDS) == 0
 
 
@@ -237,21 +233,6 @@ def test_bytes_under_way_are_bounded_by_key(
     assert b" 429 " in read_all(full).split(b"\r\n")[0]
     assert b" 408 " in read_all(other).split(b"\r\n")[0]
     assert b" 408 " in read_all(half).split(b"\r\n")[0]
-
-
-def test_a_body_is_counted_the_same_however_it_arrives() -> None:
-    body = b'{"rows": [["a\\\\", "b\\"[,:{", 1], ["", null]], "subject":"x,y\\\\\\""}'
-    counts = set()
-    for size in range(1, len(body) + 1):
-        structure = Structure(lists=3, items=5)
-        for start in range(0, len(body), size):
-            structure.feed(body[start : start + size])
-        counts.add(structure.names)
-    assert counts == {2}
-    structure = Structure(lists=1, items=1)
-    structure.feed(b'"')
-    with pytest.raises(InvalidInput, match="characters"):
-        structure.feed(b"a" * 2**18)
 
 
 def test_the_deadline_is_looked_at_while_the_answering_thread_is_busy(place: Place) -> None:
@@ -305,21 +286,18 @@ def test_strangers_do_not_stand_in_the_way_of_keys_that_were_valid(
 
 @pytest.mark.parametrize("path", ["/v1/receipts/a%00b", "/v1/budget?subject=a%00b", "/a%00"])
 def test_the_character_zero_is_refused_at_the_edge(
-    any_place: Place, serve_here: Callable[[Settings], httpx.Client], path: str
+    any_place: Place, serve_here: Callable[..., httpx.Client], path: str
 ) -> None:
-    client = serve_here(any_place.settings())
-    client.headers["Authorization"] = f"Bearer {any_place.secret}"
+    client = serve_here(any_place.settings(), any_place.secret)
     assert client.get(path).status_code == 400
     body = b'{"rows": [[0.3, 0.25]], "subject": "a\\u0000b"}'
-    headers = {"Idempotency-Key": "request-1", "Content-Type": "application/json"}
     for bundle in ("labels", "curated"):
-        told = client.post(f"/v1/bundles/{bundle}/answers", content=body, headers=headers)
-        assert told.status_code == 422
+        assert ask(client, body=body, bundle=bundle).status_code == 422
 
 
 def test_health_is_what_the_next_charge_needs(
     any_place: Place,
-    serve_here: Callable[[Settings], httpx.Client],
+    serve_here: Callable[..., httpx.Client],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -347,7 +325,7 @@ def test_health_is_what_the_next_charge_needs(
 
 
 def test_metrics_open_to_a_secret_that_opens_nothing_else(
-    place: Place, serve_here: Callable[[Settings], httpx.Client], tmp_path: Path
+    place: Place, serve_here: Callable[..., httpx.Client], tmp_path: Path
 ) -> None:
     secret = tmp_path / "scraper"
     secret.write_text("short\n")
@@ -386,10 +364,3 @@ def test_the_log_tells_of_changes_alone_and_in_words(server: Running) -> None:
     lines = [json.loads(line) for line in server.log.read_text().splitlines()]
     assert sum(line["event"] == "anchor" for line in lines) == 1
     assert not [line for line in lines if "%" in line["event"]]
-
-
-def _memory(server: Running) -> int:
-    """The most bytes that a server has had."""
-    status = Path(f"/proc/{server.process.pid}/status").read_text()
-    (peak,) = (line for line in status.splitlines() if line.startswith("VmHWM"))
-    return int(peak.split()[1]) * 1024

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from reticent.service.settings import Settings
 from tests.service.conftest import Place
 
 SHAPE = {"type", "title", "status", "code", "detail", "request"}
@@ -30,7 +29,7 @@ def check_problem(told: httpx.Response) -> None:
 
 @pytest.mark.parametrize("examples", [5, pytest.param(400, marks=SOAK)])
 def test_whatever_the_document_allows_is_answered_as_it_says(
-    place: Place, serve_here: Callable[[Settings], httpx.Client], examples: int
+    place: Place, serve_here: Callable[..., httpx.Client], examples: int
 ) -> None:
     schemathesis = pytest.importorskip("schemathesis")
     client = serve_here(place.settings(per_key=1000))
@@ -64,10 +63,9 @@ def test_whatever_the_document_allows_is_answered_as_it_says(
 
 @pytest.mark.parametrize("examples", [40, pytest.param(4000, marks=SOAK)])
 def test_whatever_is_sent_there_is_one_shape_of_error(
-    place: Place, serve_here: Callable[[Settings], httpx.Client], examples: int
+    place: Place, serve_here: Callable[..., httpx.Client], examples: int
 ) -> None:
-    client = serve_here(place.settings())
-    client.headers["Authorization"] = f"Bearer {place.secret}"
+    client = serve_here(place.settings(), place.secret)
     values = st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import time
 from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
@@ -22,6 +21,7 @@ from reticent.service.drawing import Charged
 from reticent.service.keys import PREFIX, ApiKey, digest_of
 from reticent.service.retention import prune
 from reticent.service.watch import Watch
+from tests.machine import wait_until
 from tests.service.conftest import RECORDS, Place
 from tests.service.servers import start_is_refused
 from tests.service.test_answering import COST, ask
@@ -150,9 +150,7 @@ def test_a_served_ledger_is_verified_every_hour(
     key = service.keys.find(place.secret)
     ask(service, key)
     change(service.ledger, "UPDATE service_answers SET body = 'x'")  # which no other request reads
-    deadline = time.monotonic() + 60.0
-    while not service.watch.found and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_until(lambda: service.watch.found)
     with pytest.raises(CorruptLedger):
         ask(service, key, "request-2")
     with pytest.raises(CorruptLedger):

@@ -17,10 +17,9 @@ from reticent import load
 from reticent.cli.main import run
 from reticent.release.bundle import Bundle
 from reticent.release.fits import not_counted
-from reticent.service.settings import Settings
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.released_model import ReleasedModel
-from tests.service.conftest import RECORDS, Place
+from tests.service.conftest import RECORDS, Place, ask
 
 FITS = 8
 PUBLIC = np.random.default_rng(9).uniform(-1.0, 1.0, (80, 2))
@@ -94,7 +93,7 @@ def test_planted_raw_counts_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_saved_loaded_shown_and_served_at_no_cost(
     place: Place,
-    serve_here: Callable[[Settings], httpx.Client],
+    serve_here: Callable[..., httpx.Client],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -108,15 +107,10 @@ def test_saved_loaded_shown_and_served_at_no_cost(
     card = capsys.readouterr().out
     assert "epsilon" in card
     assert "2" in card
-    client = serve_here(place.settings(bundles=folder.parent, trusted_with=()))
-    client.headers["Authorization"] = f"Bearer {place.secret}"
+    client = serve_here(place.settings(bundles=folder.parent, trusted_with=()), place.secret)
     (listed,) = client.get("/v1/bundles").json()["bundles"]
     assert (listed["route"], listed["system"]) == ("free", type(model).__name__)
-    told = client.post(
-        "/v1/bundles/open/answers",
-        json={"rows": PUBLIC.tolist()},
-        headers={"Idempotency-Key": "request-1"},
-    )
+    told = ask(client, body={"rows": PUBLIC.tolist()}, bundle="open")
     assert told.status_code == 200, told.text
     assert told.json()["answers"] == expected
     assert told.json()["receipt"] is None

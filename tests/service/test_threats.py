@@ -27,23 +27,10 @@ from reticent.core.signatures import verify, write_key_pair
 from reticent.core.strict_json import strict_dumps
 from reticent.service.core import Service
 from reticent.service.keys import KeyStore
-from tests.service.conftest import RECORDS, Place
+from tests.service.conftest import COST, RECORDS, ROWS, Place, ask
 from tests.service.cutting_proxy import cutting
 from tests.service.servers import Running, running, start_is_refused
 from tests.service.test_answering import ask as charge
-
-ROWS = [[0.3, 0.25], [-0.3, -0.2]]
-COST = 500_000
-"""Micro-epsilon of one answer."""
-
-
-def ask(
-    client: httpx.Client, name: str, rows: list[list[float]] = ROWS, *, bundle: str = "labels"
-) -> httpx.Response:
-    body = {"rows": rows} if bundle == "labels" else {"rows": rows, "subject": "patient-1"}
-    return client.post(
-        f"/v1/bundles/{bundle}/answers", json=body, headers={"Idempotency-Key": name}
-    )
 
 
 def committed_answers(place: Place) -> set[str]:
@@ -215,7 +202,7 @@ def test_a_crash_between_charge_and_answer_is_spent_and_never_drawn_again(
         for _ in range(3):
             told = ask(client, "answered-1")
             assert (told.status_code, told.json()["code"]) == (410, 23)
-        assert ask(client, "answered-1", ROWS[:1]).status_code == 422
+        assert ask(client, "answered-1", {"rows": ROWS[:1]}).status_code == 422
         with ledger.store.read() as connection:
             state = connection.execute(sa.text("SELECT state FROM service_answers")).scalar_one()
         ledger.close()
@@ -270,32 +257,16 @@ def test_nobody_spends_the_budget_of_another(any_place: Place, tmp_path: Path) -
             {"rows": ROWS, "subject": "patient-1"},
             {"rows": ROWS, "subjects": ["patient-9", "patient-1"]},
         ):
-            for route in ("answers", "preview"):
-                sent = (
-                    body
-                    if route == "answers"
-                    else {name: value for name, value in body.items() if name != "rows"}
-                    | {"answers": 2}
-                )
-                told = bolt.post(
-                    f"/v1/bundles/curated/{route}",
-                    json=sent,
-                    headers={"Idempotency-Key": "forged-1"},
-                )
+            previewed = {"answers": 2, **{name: body[name] for name in body if name != "rows"}}
+            for told in (
+                ask(bolt, "forged-1", body, bundle="curated"),
+                bolt.post("/v1/bundles/curated/preview", json=previewed),
+            ):
                 assert (told.status_code, told.json()["code"]) == (403, 21)
-        told = bolt.post(
-            "/v1/bundles/labels/answers",
-            json={"rows": ROWS},
-            headers={"Idempotency-Key": "forged-2"},
-        )
-        assert told.status_code == 403
+        assert ask(bolt, "forged-2").status_code == 403
         assert ledger.anchor() == before
-        told = bolt.post(
-            "/v1/bundles/curated/answers",
-            json={"rows": ROWS, "subject": "patient-9"},
-            headers={"Idempotency-Key": "granted-1"},
-        )
-        assert told.status_code == 200
+        granted = {"rows": ROWS, "subject": "patient-9"}
+        assert ask(bolt, "granted-1", granted, bundle="curated").status_code == 200
     ledger.close()
 
 
@@ -365,12 +336,11 @@ def test_nothing_private_is_written_at_debug(
     with running(place.settings(level="DEBUG"), tmp_path / "log") as server:
         client = server.client(place.secret)
         rows = [[0.123456789, -0.987654321]]
-        assert ask(client, "canary-name-1", rows).status_code == 200
+        assert ask(client, "canary-name-1", {"rows": rows}).status_code == 200
         body = {"rows": rows, "subject": "patient-1"}
-        headers = {"Idempotency-Key": "canary-name-2"}
-        assert client.post("/v1/bundles/curated/answers", json=body, headers=headers).is_success
+        assert ask(client, "canary-name-2", body, bundle="curated").is_success
         bad = {"rows": [["canary-text", 0.123456789]], "canary-field": 0.123456789}
-        client.post("/v1/bundles/labels/answers", json=bad, headers=headers)
+        ask(client, "canary-name-2", bad)
         client.get("/v1/bundles/canary-bundle/card?canary-query=0.123456789")
         client.get("/canary-path/0.123456789")
         client.request("CANARY-METHOD", "/v1/bundles")
@@ -385,7 +355,7 @@ def test_nothing_private_is_written_at_debug(
         with engine.begin() as connection:
             connection.exec_driver_sql("ALTER TABLE service_answers RENAME TO gone")
         engine.dispose()
-        fault = ask(client, "canary-name-3", rows)
+        fault = ask(client, "canary-name-3", {"rows": rows})
         assert fault.status_code in (500, 503)
         server.stop()
     written = (tmp_path / "log").read_text()
@@ -402,19 +372,12 @@ def test_too_much_at_once_is_refused_at_once_and_costs_nothing(
     make_place: Callable[..., Place], tmp_path: Path
 ) -> None:
     place = make_place(f"sqlite:///{tmp_path / 'ledger.db'}", epsilon=1e6)
-    settings = place.settings(queue=8, per_key=4)
-    with running(settings, tmp_path / "log") as server:
-        url = f"{server.url}/v1/bundles/labels/answers"
-        headers = {"Authorization": f"Bearer {place.secret}"}
+    headers = {"Authorization": f"Bearer {place.secret}"}
+    with running(place.settings(queue=8, per_key=4), tmp_path / "log") as server:
 
         def one(number: int) -> int:
-            told = httpx.post(
-                url,
-                json={"rows": ROWS * 500},
-                headers=headers | {"Idempotency-Key": f"overload-{number}"},
-                timeout=120,
-            )
-            return told.status_code
+            with httpx.Client(base_url=server.url, headers=headers, timeout=120) as client:
+                return ask(client, f"overload-{number}", {"rows": ROWS * 500}).status_code
 
         with ThreadPoolExecutor(32) as threads:
             told = list(threads.map(one, range(64)))
@@ -446,7 +409,7 @@ def test_a_stop_finishes_what_is_under_way(place: Place, tmp_path: Path) -> None
     with running(place.settings(), tmp_path / "log") as server:
         client = server.client(place.secret)
         with ThreadPoolExecutor(1) as threads:
-            told = threads.submit(ask, client, "last-one", ROWS * 400)
+            told = threads.submit(ask, client, "last-one", {"rows": ROWS * 400})
             while not place.spent(RECORDS):
                 time.sleep(0.001)
             server.stop()  # charged, and perhaps not answered yet
@@ -461,11 +424,7 @@ def test_requests_in_the_database_are_keyed(place: Place, tmp_path: Path) -> Non
     """Whoever has the database alone cannot check a guess of the rows."""
     nonce = "5f" * 16
     with running(place.settings(), tmp_path / "log") as server:
-        first = server.client(place.secret).post(
-            "/v1/bundles/labels/answers",
-            json={"rows": ROWS},
-            headers={"Idempotency-Key": "request-1", "Request-Nonce": nonce},
-        )
+        first = ask(server.client(place.secret), **{"Request-Nonce": nonce})
     ledger = place.open()
     with ledger.store.read() as connection:
         row = connection.execute(sa.text("SELECT request, body FROM service_answers")).one()
@@ -478,7 +437,8 @@ def test_requests_in_the_database_are_keyed(place: Place, tmp_path: Path) -> Non
     body = parsed(json.dumps({"rows": ROWS}).encode(), Answers)
     identity = first.json()["bundle"]
     table = np.array(ROWS, dtype=float)
-    named = {"bundle": identity, "body": body, "table": table, "nonce": nonce}
+    bound = first.json()["receipt"]["request"]
+    named = {"bundle": identity, "body": body, "table": table, "bound": bound}
     mine = request_digest(Signer(place.signing_key).secret, **named)
     assert mine == bytes(row.request)
     write_key_pair(tmp_path / "another.pem")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from tests.service.conftest import Place
+from tests.service.conftest import Place, ask
 from tests.service.servers import running
 
 INSIDE, EDGE = [0.6, 0.6], [1e-9, -1e-9]
@@ -52,11 +52,7 @@ def times(
             ):
                 break
             which = (pair + second) % 2
-            told = client.post(
-                "/v1/bundles/labels/answers",
-                json={"rows": rows[which]},
-                headers={"Idempotency-Key": f"timing-{number}"},
-            )
+            told = ask(client, f"timing-{number}", {"rows": rows[which]})
             assert told.status_code == 200, told.text
             lengths[which].add(len(told.content))
             seconds[which].append(told.elapsed.total_seconds())

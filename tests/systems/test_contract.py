@@ -38,9 +38,9 @@ RANDOM = np.random.default_rng(0)
 PUBLIC = RANDOM.uniform(size=(60, 2))
 SIDES = (PUBLIC[:, 0] > 0.5).astype(int)
 NEAR = np.array([[0.45, 0.5], [0.55, 0.5]])
-CERTIFIED = {
+CERTIFIED: dict[str, Any] = {
     "one network": CertifiedClassifier(
-        epsilon=1.0, classes=(0, 1), k_max=3, training=ClippedDescent(epochs=2)
+        epsilon=1.0, classes=(0, 1, 2), k_max=3, training=ClippedDescent(epochs=2)
     ),
     "one network, signed distance": CertifiedClassifier(
         epsilon=1.0, delta=1e-3, classes=(0, 1), k_max=3
@@ -48,7 +48,7 @@ CERTIFIED = {
     "ensemble": CertifiedEnsemble(
         epsilon=1.0, classes=(0, 1), members=2, k_max=2, training=ClippedDescent(epochs=1)
     ),
-    "convex": ConvexCertifiedClassifier(epsilon=1.0, classes=(0, 1)),
+    "convex": ConvexCertifiedClassifier(epsilon=1.0, classes=(0, 1, 2)),
     "hidden layer beside public models": CertifiedNetwork(
         epsilon=1.0,
         classes=(0, 1),
@@ -97,11 +97,12 @@ CODES = {
 
 
 def response_law(fitted: Any) -> dict[Any, float]:
-    """The chances of two labels by calibrated randomised response to the stable distance."""
+    """The chances of labels by calibrated randomised response to the stable distance."""
     (label,), (level,) = fitted.stable_distances(QUERY)
     mechanism = fitted.query_.mechanism
     right = float(mechanism.right_probabilities[min(level, mechanism.max_level)])
-    return {int(label): right, 1 - int(label): 1.0 - right}
+    others = [other for other in fitted.classes if other != label]
+    return {int(label): right} | dict.fromkeys(others, (1.0 - right) / len(others))
 
 
 CASES = {
@@ -112,6 +113,7 @@ CASES = {
             y=LABELS,
             queries=QUERY,
             fit={"public_X": PUBLIC, "public_y": SIDES} if "beside" in name else {},
+            labels=system.classes,
             law=None if "distance" in name else response_law,
         )
         for name, system in CERTIFIED.items()

@@ -15,13 +15,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from reticent.core.errors import InvalidInput
-from reticent.systems import (
-    CertifiedClassifier,
-    Features,
-    Neighbours,
-    PowerEncoder,
-    PrivateKNNClassifier,
-)
+from reticent.systems import CertifiedClassifier, PowerEncoder
 from reticent.tables import Categorical, Numeric, TabularSchema
 
 NAMES = ["age", "height", "weight", "pulse"]
@@ -45,17 +39,6 @@ SCHEMA = TabularSchema(
 )
 SYSTEMS: dict[str, tuple[Any, pd.DataFrame]] = {
     "certified": (CertifiedClassifier(epsilon=1.0, classes=["ill", "well"], k_max=1), PANDAS),
-    "neighbours": (
-        PrivateKNNClassifier(
-            epsilon=9.0,
-            delta=1e-5,
-            neighbours=Neighbours(number=3, sampling_probability=0.5),
-            classes=["ill", "well"],
-            queries=60,
-            features=Features(range=(0.0, 1.0)),
-        ),
-        PANDAS,
-    ),
     "power": (
         PowerEncoder(
             epsilon=4.0, delta=0.0, radius=None, mechanism="code", schema=SCHEMA, random_state=0
@@ -103,7 +86,7 @@ def test_any_order_in_any_library_is_answered_alike(name: str, data: st.DataObje
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
-@pytest.mark.parametrize("name", ["certified", "power"])
+@pytest.mark.parametrize("name", SYSTEMS)
 def test_a_fit_on_any_library_is_the_same_fit(name: str, library: str) -> None:
     system, table = SYSTEMS[name]
     other = clone(system).fit(as_frame(table, list(table.columns), library), LABELS)

@@ -8,55 +8,40 @@ import numpy as np
 import pytest
 
 from reticent.core.errors import InvalidInput, InvalidParameter
-from reticent.systems import (
-    CertifiedClassifier,
-    Features,
-    Neighbours,
-    PrivateKNNClassifier,
-)
+from reticent.systems import CertifiedClassifier
 from reticent.systems.record_labels import record_labels
 
 X = np.random.default_rng(0).random((40, 2))
 Y = np.arange(40) % 2
-KNN: dict[str, Any] = {
-    "epsilon": 9.0,
-    "delta": 1e-5,
-    "neighbours": Neighbours(number=3, sampling_probability=0.5),
-}
-MAKERS: dict[str, Any] = {
-    "certified": lambda **classes: CertifiedClassifier(epsilon=1.0, k_max=1, **classes),
-    "neighbours": lambda **classes: PrivateKNNClassifier(
-        **KNN, queries=5, features=Features(range=(0.0, 1.0)), **classes
-    ),
-}
 
 
-@pytest.mark.parametrize("name", MAKERS)
-def test_nothing_is_taken_from_the_records_unless_it_is_said(name: str) -> None:
+def certified(**classes: Any) -> CertifiedClassifier:
+    return CertifiedClassifier(epsilon=1.0, k_max=1, **classes)
+
+
+def test_nothing_is_taken_from_the_records_unless_it_is_said() -> None:
     with pytest.raises(TypeError, match="classes"):
-        MAKERS[name]()
+        certified()
     for silent in (None, b"observed"):
         with pytest.raises(InvalidParameter, match="classes="):
-            MAKERS[name](classes=silent).fit(X, Y)
-    card = MAKERS[name](classes="observed").fit(X, Y).card().to_markdown()
+            certified(classes=silent).fit(X, Y)
+    card = certified(classes="observed").fit(X, Y).card().to_markdown()
     assert "which labels occur among the records: whoever sees the labels knows" in card
-    assert "classes='observed'" not in MAKERS[name](classes=[0, 1]).fit(X, Y).card().to_markdown()
+    assert "classes='observed'" not in certified(classes=[0, 1]).fit(X, Y).card().to_markdown()
 
 
-@pytest.mark.parametrize("name", MAKERS)
-def test_one_record_with_a_label_of_its_own_changes_no_answer_s_possibility(name: str) -> None:
+def test_one_record_with_a_label_of_its_own_changes_no_answer_s_possibility() -> None:
     """With labels taken from the records the third label is impossible without it, at any
     epsilon.
     """
     other = Y.copy()
     other[0] = 2
-    for labels in (Y, other):
-        system = MAKERS[name](classes=[0, 1, 2]).fit(X, labels)
-        assert system.classes_.tolist() == [0, 1, 2]
-    observed = [
-        MAKERS[name](classes="observed").fit(X, labels).classes_.tolist() for labels in (Y, other)
-    ]
-    assert observed == [[0, 1], [0, 1, 2]]
+    for classes, first, second in (
+        ([0, 1, 2], [0, 1, 2], [0, 1, 2]),
+        ("observed", [0, 1], [0, 1, 2]),
+    ):
+        for labels, known in ((Y, first), (other, second)):
+            assert certified(classes=classes).fit(X, labels).classes_.tolist() == known
 
 
 @pytest.mark.parametrize(

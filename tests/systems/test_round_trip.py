@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 import reticent
-from reticent.systems.clauses import FLOAT64, FRESH_NOISE, MACHINE, UNTIMED
+from reticent.core import Replace
+from reticent.systems.clauses import (
+    FLOAT64,
+    FRESH_NOISE,
+    HOW_MANY,
+    MACHINE,
+    REFUSED_RECORD,
+    UNTIMED,
+)
 from reticent.testing import Case
 
 
@@ -25,7 +33,8 @@ def cases_of(room: str) -> dict[str, Case]:
 
 def check_assumptions(name: str, case: Case, fitted: Any) -> None:
     """Records are clipped, compared and added up in float64, and certificates computed in it. Of
-    inputs without one, the mechanism says whether its proof rests on float64.
+    inputs without one, the mechanism says whether its proof rests on float64. That a record is
+    refused shows to whoever sees it, and with ``Replace`` so does the number of records.
     """
     stated = fitted.card().assumptions
     assert {FRESH_NOISE, UNTIMED, MACHINE} <= set(stated), name
@@ -34,6 +43,10 @@ def check_assumptions(name: str, case: Case, fitted: Any) -> None:
     )
     assert needed == (FLOAT64 in stated), name
     assert not (needed and name == "score codes")
+    if case.kind != "input":
+        shown = fitted.card().not_protected
+        assert REFUSED_RECORD in shown, name
+        assert (HOW_MANY in shown) == isinstance(fitted.guarantee.adjacency, Replace), name
 
 
 @pytest.mark.filterwarnings("ignore:X:UserWarning")  # of rows that were cut to a public bound

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from sklearn import metrics
@@ -10,12 +12,14 @@ from reticent.systems.scores import (
     CRITERIA,
     SCORINGS,
     Predictions,
+    channel_scores,
     criterion_of,
     joint_of,
     prediction_scores,
     probabilities_of_labels,
     row_scores,
 )
+from reticent.training.staircases import response_on
 
 
 def drawn(classes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -89,6 +93,16 @@ def test_bare_labels_are_read_by_the_other_half() -> None:
     again = probabilities_of_labels(labels, other, classes=2)
     assert (again[::2] == found[::2]).all()
     assert (again[1::2] != found[1::2]).any()
+
+
+def test_randomised_response_on_two_bins_is_worth_the_closed_form() -> None:
+    # A bin that is the label, evenly split: a binary symmetric channel.
+    scores = channel_scores(response_on(np.arange(2), epsilon=1.0).T @ (np.eye(2) / 2))
+    right = math.e / (1 + math.e)
+    capacity = math.log(2) + right * math.log(right) + (1 - right) * math.log(1 - right)
+    assert scores.information == pytest.approx(capacity, abs=1e-12)
+    assert scores.accuracy == scores.balanced_accuracy == pytest.approx(right)
+    assert scores.auc == pytest.approx(right)
 
 
 def test_joint_shares_are_counts_smoothed() -> None:

@@ -5,7 +5,6 @@ row's answer, nor in an error.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -14,7 +13,6 @@ import pytest
 import torch
 from torch import nn
 
-from reticent.core.releases import Release
 from reticent.systems import (
     BetaVAE,
     Calibration,
@@ -40,7 +38,6 @@ POSTHOC: dict[str, Any] = {
     "epsilon": 5.0,
     "random_state": 0,
 }
-QUERIES = 130
 
 
 def module(*, outputs: int = 6) -> nn.Sequential:
@@ -82,7 +79,7 @@ def neighbour_search() -> PrivateKNNClassifier:
     return PrivateKNNClassifier(
         epsilon=3.0,
         delta=1e-5,
-        queries=QUERIES,
+        queries=130,
         neighbours=Neighbours(number=5, sampling_probability=0.5),
         classes=(0, 1),
         features=Features(range=(0.0, 1.0)),
@@ -129,32 +126,23 @@ fitted = cache(lambda name: MAKERS[name]())
 """One fitted system of each kind; nothing below changes it."""
 
 
-@dataclass(frozen=True)
-class Exact:
+def exact(system: Any, X: np.ndarray) -> np.ndarray:
     """Everything that decides a row's answer, apart from chance, side by side."""
-
-    values: np.ndarray
-
-    @classmethod
-    def of(cls, system: Any, X: np.ndarray) -> Exact:
-        if isinstance(system, PrivateKNNClassifier):
-            points = system.checked(X)
-            lists = [block.order for block in system.search_.lists(points, depth=20)]
-            return cls(np.concatenate([points, np.concatenate(lists)], axis=1))
-        if isinstance(system, CertifiedClassifier):
-            return cls(
-                np.concatenate(
-                    [*system.member_distances(X), *map(np.atleast_2d, system.stable_distances(X))]
-                ).T
-            )
-        parts = [system.exact(X)]
-        if isinstance(system, PosthocClassifier):
-            parts += [system.embed(X), system.probabilities(X)]
-        if isinstance(system, PosthocEncoder):
-            parts += [system.embed(X)]
-            if system.query_.test is not None:
-                parts += [system.query_.test.levels(system.embed(X))[:, None]]
-        return cls(np.concatenate(parts, axis=1))
+    if isinstance(system, PrivateKNNClassifier):
+        points = system.checked(X)
+        lists = [block.order for block in system.search_.lists(points, depth=20)]
+        return np.concatenate([points, np.concatenate(lists)], axis=1)
+    if isinstance(system, CertifiedClassifier):
+        parts = [*system.member_distances(X), *map(np.atleast_2d, system.stable_distances(X))]
+        return np.concatenate(parts).T
+    parts = [system.exact(X)]
+    if isinstance(system, PosthocClassifier):
+        parts += [system.embed(X), system.probabilities(X)]
+    if isinstance(system, PosthocEncoder):
+        parts += [system.embed(X)]
+        if system.query_.test is not None:
+            parts += [system.query_.test.levels(system.embed(X))[:, None]]
+    return np.concatenate(parts, axis=1)
 
 
 def shaped(system: Any, rows: np.ndarray) -> np.ndarray:
@@ -183,29 +171,16 @@ def extreme(count: int, seed: int) -> np.ndarray:
     return rows
 
 
-def answered(release: Release, rows: int) -> bool:
-    values = release.values[~release.withheld]
-    finite = values.dtype.kind in "iuOU" or bool(np.isfinite(values.astype(float)).all())
-    return len(release) == rows and finite
-
-
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_row_is_the_same_to_the_last_bit_alone_in_a_batch_and_anywhere_in_it(name: str) -> None:
     system = fitted(name)
-    for rows in (ordinary(67), extreme(67, seed=2)):
+    for rows in (ordinary(127), extreme(127, seed=2)):
         X = shaped(system, rows)
-        whole = Exact.of(system, X).values
+        whole = exact(system, X)
         order = np.random.default_rng(3).permutation(len(X))
-        np.testing.assert_array_equal(Exact.of(system, X[order]).values, whole[order])
-        for part in (slice(0, 1), slice(66, 67), slice(5, 38), slice(60, None, -7)):
-            np.testing.assert_array_equal(Exact.of(system, X[part]).values, whole[part])
+        np.testing.assert_array_equal(exact(system, X[order]), whole[order])
+        for part in (slice(0, 1), slice(126, 127), slice(5, 38), slice(60, None, -7)):
+            np.testing.assert_array_equal(exact(system, X[part]), whole[part])
         crowd = np.concatenate([X[40:41], shaped(system, extreme(30, seed=4))])
-        np.testing.assert_array_equal(Exact.of(system, crowd).values[0], whole[40])
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_no_finite_row_raises(name: str) -> None:
-    system = fitted(name)
-    for start in range(0, 1_000, QUERIES):
-        X = shaped(system, extreme(min(QUERIES, 1_000 - start), seed=start))
-        assert answered(system.simulate(X, seed=start), len(X))
+        np.testing.assert_array_equal(exact(system, crowd)[0], whole[40])
+        assert len(system.simulate(X, seed=0)) == len(X)

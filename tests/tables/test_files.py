@@ -56,6 +56,14 @@ ODD = (
     ".",
     "1e400",
 )
+WORDS = ("x", " y", "b c ", "", '"x"', '"b\nc"', "2.5", "\xe9")
+SPOILT = (*WORDS, "z", '"b" c', '"x,y"', '"x""y"', 'x"y"', '"x\ny"', '"x', '"', '","', "x,y", "2,5")
+PLAIN = st.floats(-1e308, 1e308).flatmap(
+    lambda number: st.sampled_from([f"{number!r}", f"{number:.3e}", f'"{number}"'])
+)
+MIXED = TabularSchema(
+    (Numeric("a", 0, 10), Categorical("w", ("x", "y", "b c", "b\nc", "", 2.5, "\xe9")))
+)
 RECORDS = st.lists(
     st.fixed_dictionaries(
         {
@@ -114,35 +122,49 @@ def test_whatever_way_a_file_is_written(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=400
 )
 @given(
-    cells=st.lists(
-        st.one_of(st.sampled_from(ODD), st.floats(width=64).map(repr)), min_size=1, max_size=6
-    )
+    lines=st.lists(st.tuples(PLAIN, st.sampled_from(WORDS)), min_size=1, max_size=6),
+    odd=st.lists(
+        st.one_of(
+            st.tuples(st.sampled_from(ODD), st.just("x")),
+            st.tuples(st.just("7"), st.sampled_from(SPOILT)),
+        ),
+        max_size=1,
+    ),
+    ending=st.sampled_from(["\n", "\r\n"]),
+    at_once=st.integers(1, 60),
 )
-def test_the_quick_way_reads_what_the_careful_one_reads(tmp_path, cells) -> None:
-    lines = [f"{first},{second}\n" for first, second in zip(cells, reversed(cells), strict=True)]
-    plain = outcome(file_of(tmp_path, "a,b\n" + "".join(lines), "plain.csv"))
-    quoted = ['"' + line[:-1].replace(",", '","') + '"\n' for line in lines]
-    assert plain == outcome(file_of(tmp_path, "a,b\n" + "".join(quoted), "plain.csv"))
-    if isinstance(plain, list):
-        assert plain == [[float(cell) for cell in line.split(",")] for line in lines]
+def test_the_quick_way_reads_what_the_careful_one_reads(
+    tmp_path, lines, odd, ending, at_once
+) -> None:
+    written = ending.join(["a,w", *(f"{number},{word}" for number, word in [*lines, *odd])])
+    path = file_of(tmp_path, written, "plain.csv")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tabular_files, "_AT_ONCE", at_once)
+        quick = outcome(path, MIXED)
+        patch.setattr(tabular_files._Reader, "_as_arrow", lambda *_: None)
+        assert quick == outcome(path, MIXED)
+    if not odd:
+        assert [cell for cell, _ in quick] == [float(number.strip('"')) for number, _ in lines]
 
 
-def outcome(path: Path) -> list[Any] | str:
+def outcome(path: Path, schema: TabularSchema) -> list[Any] | str:
     try:
-        return list(read_rows(path, NUMBERS).tolist())
+        return list(read_rows(path, schema).tolist())
     except InvalidInput as error:
         return str(error)
 
 
 def test_the_quick_way_is_taken_and_gives_doubles(tmp_path, monkeypatch) -> None:
     numbers = np.random.default_rng(0).normal(size=(50, 2)) * 10.0 ** np.arange(-25, 25)[:, None]
-    content = "b,a\n" + "".join(f"{second!r},{first!r}\n" for first, second in numbers.tolist())
+    content = "b,a\n" + "".join(f'{second!r},"{first!r}"\n' for first, second in numbers.tolist())
     monkeypatch.setattr(
         tabular_files._Reader, "table", lambda *_: pytest.fail("took the careful way")
     )
     rows = read_rows(file_of(tmp_path, content), NUMBERS)
     assert rows.dtype == np.float64
     np.testing.assert_array_equal(rows, numbers)
+    words = read_rows(file_of(tmp_path, 'w,a\n"b c",1\nx,2\n'), MIXED)
+    assert words.tolist() == [[1.0, "b c"], [2.0, "x"]]
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,24 @@ def test_answers_of_a_stranger_are_checked() -> None:
             check()
 
 
+def test_an_answer_about_no_records_that_is_no_number_is_refused() -> None:
+    class Share(Majority):
+        """The share of a bit: no number for no records, which tells that there are none."""
+
+        def fit(self, X: Any, y: Any) -> Share:
+            self.share_ = np.sum(y) / len(y) if len(y) else np.nan
+            return super().fit(X, y)
+
+        def draw(self, inputs: Any, sampler: Any) -> Drawn:
+            return Drawn(np.full(len(inputs), self.share_), np.zeros(len(inputs), bool))
+
+    rows = np.arange(14.0).reshape(7, 2)
+    case = Case(estimator=Share(), X=rows, y=np.array([0, 1, 0, 1, 0, 1, 1]), queries=rows[:1])
+    check = checks_by_name(case, 0.5)["few records"]
+    with pytest.raises(CheckFailed, match="few records"):
+        check()
+
+
 def test_answers_that_do_not_follow_their_law_are_refused() -> None:
     rows, labels = np.arange(14.0).reshape(7, 2), np.array([0, 1, 0, 1, 0, 1, 1])
 

@@ -6,21 +6,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from skimage.feature import hog
+from threadpoolctl import threadpool_limits
 from torch import nn
 
 from reticent.core.errors import InvalidInput
 from reticent.training import public_space
 from reticent.training.features import (
-    FeatureMap,
     HogFeatures,
     IdentityFeatures,
     ModuleFeatures,
     Origin,
     upright,
 )
-from reticent.training.public_features import PatchFeatures, PublicPCA, public_map
+from reticent.training.public_features import (
+    PatchFeatures,
+    PublicPCA,
+    features_of,
+    public_map,
+)
 from reticent.training.public_space import (
     LENGTH,
     REACH,
@@ -57,16 +61,6 @@ def test_features_are_those_of_the_definition(patches: PatchFeatures) -> None:
     assert np.allclose(patches.features(PICTURES[:1])[0], np.concatenate(expected), atol=1e-4)
 
 
-def test_a_picture_has_the_same_features_alone(patches: PatchFeatures) -> None:
-    chain = PublicPCA(components=5, whitening=0.5, of=patches).fit(PICTURES)
-    for features in (patches, chain):
-        together = features.transform(PICTURES)
-        alone = np.concatenate([features.transform(picture[None]) for picture in PICTURES])
-        assert np.array_equal(together, alone)
-        flat = features.features(PICTURES.reshape(60, -1))
-        assert np.array_equal(together, flat)
-
-
 def test_a_description_gives_the_same_map_back(patches: PatchFeatures) -> None:
     chain = PublicPCA(components=4, of=patches).fit(PICTURES)
     for features in (patches, chain, PublicPCA(components=4, of=chain).fit(PICTURES)):
@@ -76,13 +70,7 @@ def test_a_description_gives_the_same_map_back(patches: PatchFeatures) -> None:
 
 
 def test_a_map_of_ones_own_is_not_described() -> None:
-    class Own:
-        name = "own"
-
-        def features(self, inputs: Any) -> np.ndarray:
-            return np.asarray(inputs)[:, :10]
-
-    chain = PublicPCA(components=2, of=Own()).fit(PICTURES.reshape(60, -1))
+    chain = PublicPCA(components=2, of=Own()).fit(FLAT)
     with pytest.raises(InvalidInput, match="a bundle can hold"):
         chain.describe()
 
@@ -146,38 +134,45 @@ def test_a_range_in_place_of_rows() -> None:
     assert np.ptp(corner) == 0
 
 
-FEATURES_PICTURES = np.random.default_rng(0).random((9, 64))
+class Own:
+    """A map of somebody's own, which multiplies all the rows that it gets at once."""
+
+    name, matrix = "products", np.random.default_rng(1).normal(size=(64, 20))
+
+    def features(self, inputs: Any) -> np.ndarray:
+        return np.asarray(inputs) @ self.matrix
+
+
+FLAT = np.random.default_rng(0).random((140, 64))
 NET = nn.Sequential(nn.Linear(64, 16), nn.GELU(), nn.BatchNorm1d(16), nn.Dropout(0.5))
+GRADIENTS: dict[str, Any] = {"image_shape": (1, 8, 8), "cell": 4, "orientations": 9}
+MAPS: dict[str, Any] = {
+    "identity": IdentityFeatures(),
+    "gradients": HogFeatures(**GRADIENTS, upright=False),
+    "upright": HogFeatures(**GRADIENTS, upright=True),
+    "module": ModuleFeatures(NET, (64,), Origin.PUBLIC),
+    "released module": ModuleFeatures(NET, (64,), Origin.RELEASED),
+    "own": Own(),
+    "patches": PatchFeatures(image_shape=(1, 8, 8), filters=5, patch=3, pool=2).fit(FLAT),
+    "components": PublicPCA(components=4, whitening=0.5).fit(FLAT),
+    "components of one's own": PublicPCA(components=4, of=Own()).fit(FLAT),
+}
 
 
-def _maps() -> list[FeatureMap]:
-    torch.manual_seed(0)
-    plain = HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=False)
-    return [
-        IdentityFeatures(),
-        plain,
-        HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=True),
-        ModuleFeatures(NET, (64,), Origin.PUBLIC),
-        ModuleFeatures(NET, (64,), Origin.RELEASED),
-    ]
-
-
-@pytest.mark.parametrize("number", range(5))
-def test_a_row_does_not_depend_on_its_batch(number: int) -> None:
-    features = _maps()[number]
-    whole = features.features(FEATURES_PICTURES)
-    for rows in (slice(3, 4), slice(2, 9), slice(None, None, -1)):
-        assert (features.features(FEATURES_PICTURES[rows]) == whole[rows]).all()
+@pytest.mark.parametrize("name", MAPS)
+def test_a_row_does_not_depend_on_its_batch(name: str) -> None:
+    """Alone, beside one more, anywhere in a batch, and with any number of threads."""
+    whole = features_of(MAPS[name], FLAT)
+    for rows in (*(slice(n) for n in (0, 1, 8, 63, 139)), slice(3, 4), slice(None, None, -1)):
+        np.testing.assert_array_equal(features_of(MAPS[name], FLAT[rows]), whole[rows])
+    with threadpool_limits(1):
+        np.testing.assert_array_equal(features_of(MAPS[name], FLAT), whole)
 
 
 def test_maps_say_what_they_were_made_from() -> None:
-    assert [features.origin for features in _maps()] == [
-        Origin.FIXED,
-        Origin.FIXED,
-        Origin.FIXED,
-        Origin.PUBLIC,
-        Origin.RELEASED,
-    ]
+    of_records = {"identity": Origin.FIXED, "gradients": Origin.FIXED, "upright": Origin.FIXED}
+    of_records |= {"module": Origin.PUBLIC, "released module": Origin.RELEASED}
+    assert {name: MAPS[name].origin for name in of_records} == of_records
 
 
 def test_gradients_are_those_of_the_library_plane_by_plane() -> None:

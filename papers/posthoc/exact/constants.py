@@ -1,8 +1,7 @@
-"""The exact local Lipschitz constant of a ReLU network on a box, and the nearest point that exceeds
-a limit.
+"""The exact local Lipschitz constant of a ReLU network on a box.
 
-``lipschitz_constant`` and ``nearest_violation`` answer one question each. ``ExactBound`` takes the
-place of an isotone bound. It answers the question of the privacy test, "is L(x, r) <= P?", by the
+``lipschitz_constant`` computes one, with a witness. ``ExactBound`` takes the place of an isotone
+bound. It answers the question of the privacy test, "is L(x, r) <= P?", by the
 exact truth, which is isotone (monotone under inclusion) because L is. Proofs: docs/exact-search.md.
 
 The search finds the largest norm of the Jacobian of an activation pattern that some point of the
@@ -14,7 +13,6 @@ without having an inside there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import ClassVar
 
 import numpy as np
@@ -41,18 +39,6 @@ RELATIVE = 2.0**-20
 """Relative tolerance of the values that ``ExactBound`` reports. Its decisions have none."""
 
 _GLOBAL_NODES = 2000
-_LEVEL_TOLERANCE = (
-    0.5  # of one radius: the one level that may lie between is settled by an exact decision
-)
-
-
-class Status(StrEnum):
-    """The end of a search. A search that does not end raises."""
-
-    SOLVED = "solved"
-    """The answer is within the tolerance."""
-    NONE_WITHIN = "none within the radius"
-    """No point within the radius exceeds the limit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +53,6 @@ class ExactResult:
         pattern: the activation pattern of ``value``, 1 or -1 per hidden neuron, consistent with the
             witness.
         nodes: the number of partial patterns that were looked at.
-        status: ``Status.SOLVED``.
     """
 
     value: float
@@ -76,33 +61,6 @@ class ExactResult:
     witness: Array
     pattern: Signs
     nodes: int
-    status: Status
-
-
-@dataclass(frozen=True, eq=False)
-class Violation:
-    """The nearest point where a limit is exceeded, if there is one within the radius.
-
-    Attributes:
-        distance: the l-infinity distance from the center, infinite if there is no such point.
-        lower, upper: proved bounds on the distance. No point nearer than ``lower`` exceeds the
-            limit.
-        witness: the point, shape (n,), or None.
-        pattern: the activation pattern there, or None.
-        value: the measure of the pattern's Jacobian, above the limit, or 0 if there is no such
-            point.
-        nodes: the number of partial patterns that were looked at.
-        status: solved, or none within the radius.
-    """
-
-    distance: float
-    lower: float
-    upper: float
-    witness: Array | None
-    pattern: Signs | None
-    value: float
-    nodes: int
-    status: Status
 
 
 def lipschitz_constant(
@@ -144,8 +102,8 @@ def lipschitz_constant(
         ...     [[[1.0], [1.0]], [[1.0, 2.0]]], [[0.0, -1.0], [0.0]]
         ... )  # slope 0, then 1 from 0, then 3 from 1
         >>> found = lipschitz_constant(net, [0.0], 0.5, domain=Box.cube(1, 4.0))
-        >>> found.value, found.status.value
-        (1.0, 'solved')
+        >>> found.value
+        1.0
         >>> lipschitz_constant(net, [0.0], 1.0, domain=Box.cube(1, 4.0)).value
         3.0
 
@@ -167,8 +125,7 @@ def lipschitz_constant(
         - The search and its proof: docs/exact-search.md.
 
     See Also:
-        papers.posthoc.exact.constants.nearest_violation: the other question.
-        reticent.lipschitz.ExactBound: decisions without tolerance.
+        ExactBound: decisions without tolerance.
     """
     chain, point, reach = _prepared(network, center, radius, domain, input_norm, output)
     if not (relative >= 0 and absolute >= 0 and max(relative, absolute) > 0):
@@ -186,97 +143,6 @@ def lipschitz_constant(
     )
     search.run()
     return _result(search)
-
-
-def nearest_violation(
-    network: Network,
-    center: npt.ArrayLike,
-    *,
-    limit: float,
-    max_radius: float,
-    domain: Box,
-    input_norm: Norm = Norm.LINF,
-    output: Output = Norm.L1,
-    tolerance: float = 1e-9,
-    limits: Limits | None = None,
-) -> Violation:
-    """Return psi, the smallest r at which L(center, r) exceeds ``limit``, by one search without
-    bisection.
-
-    Args:
-        network: linear layers with ReLU between them, at most 14 inputs.
-        center: shape (n,), finite, clipped to the domain.
-        limit: P, the proposed bound, above 0.
-        max_radius: the largest radius to look at, above 0. Infinity covers the whole domain.
-        domain: the public box of the inputs.
-        input_norm: l-infinity.
-        output: l1 (up to 12 outputs), linf or "spread".
-        tolerance: the absolute tolerance of the distance, above 0.
-        limits: the limits at which the search gives up, by default none.
-
-    Raises:
-        CertificationFailed: a limit was reached. There is no partial answer.
-        UnsupportedNetwork, UnsupportedNorm: what exact search does not cover.
-
-    Example:
-        >>> from reticent.networks import affine_chain
-        >>> net = affine_chain([[[1.0]], [[1.0]]], [[0.0], [0.0]])  # max(x, 0)
-        >>> round(
-        ...     nearest_violation(
-        ...         net, [-2.0], limit=0.5, max_radius=3.0, domain=Box.cube(1, 4.0)
-        ...     ).distance,
-        ...     6,
-        ... )
-        2.0
-        >>> nearest_violation(
-        ...     net, [-2.0], limit=0.5, max_radius=1.0, domain=Box.cube(1, 4.0)
-        ... ).status.value
-        'none within the radius'
-
-    Utility:
-        Within ``tolerance`` of psi, with a witness. Both ends are proved.
-
-    Runtime:
-        That of ``lipschitz_constant`` on a ball of the radius that is found: 20 ms for 8-16-8 on
-        one core (benchmarks/runtimes.py).
-
-    References:
-        - Jordan and Dimakis (2020), "Exactly computing the local Lipschitz constant of ReLU
-          networks", arXiv:2003.01219, the search space.
-        - Dutertre and de Moura (2006), "A fast linear-arithmetic solver for DPLL(T)",
-          doi:10.1007/11817963_11, how patterns are found to be consistent.
-        - The search and its proof: docs/exact-search.md.
-
-    See Also:
-        papers.posthoc.exact.constants.lipschitz_constant: the other question.
-        reticent.lipschitz.stability_radius: psi of a bound, on a grid.
-    """
-    chain, point, reach = _prepared(network, center, max_radius, domain, input_norm, output)
-    search = PatternSearch(
-        chain,
-        point,
-        *_ball(domain, point, reach),
-        Goal.NEAREST,
-        threshold=positive(limit, name="limit"),
-        absolute=positive(tolerance, name="tolerance"),
-        limits=limits or Limits(),
-    )
-    search.run()
-    if not search.exceeded:
-        return Violation(
-            np.inf, float(max_radius), np.inf, None, None, 0.0, search.nodes, Status.NONE_WITHIN
-        )
-    lower, upper = search.radius_range
-    return Violation(
-        search.radius,
-        lower,
-        upper,
-        search.witness,
-        search.pattern,
-        search.best,
-        search.nodes,
-        Status.SOLVED,
-    )
 
 
 class ExactBound(LipschitzBound):
@@ -399,60 +265,10 @@ class ExactBound(LipschitzBound):
             holds[row] = not self._exceeds(region, int(row), limit)
         return holds
 
-    @override
-    def levels(
-        self, centers: Array, radius_steps: int, *, limit: float, max_level: int
-    ) -> npt.NDArray[np.int64]:
-        """Return the level of each point, by one search for the nearest violation.
-
-        The levels are those that a binary search would find.
-        """
-        levels = self._cheap.levels(
-            centers, radius_steps, limit=limit, max_level=max_level
-        )  # at most the exact ones
-        largest = self.region_on_grid(
-            centers, np.full(len(centers), float(max_level) * float(radius_steps))
-        )
-        step = radius_steps * self.input_step
-        for row in np.flatnonzero(levels < max_level):
-            # Most points are settled at once: nothing within the largest radius, or a violation
-            # that a sample finds.
-            if not self._exceeds(largest, int(row), limit):
-                levels[row] = max_level
-                continue
-            search = self._search(
-                largest,
-                int(row),
-                Goal.NEAREST,
-                threshold=float(limit),
-                absolute=_LEVEL_TOLERANCE * step,
-            )
-            search.horizon = (int(levels[row]) + 1) * step
-            search.run()
-            lower, upper = search.radius_range
-            # Levels with a ball inside ``lower`` hold, those with one around ``upper`` do not.
-            # Between them the exact question decides.
-            level = min(max_level, int(upper / step))
-            while (
-                level > 0
-                and level * step >= lower
-                and not self._holds(centers[row], level * radius_steps, limit)
-            ):
-                level -= 1
-            levels[row] = level
-        return levels
-
     def _exceeds(self, region: Region, row: int, limit: float) -> bool:
         search = self._search(region, row, Goal.DECIDE, threshold=float(limit))
         search.run()
         return search.exceeded
-
-    def _holds(self, center: Array, radius_steps: int, limit: float) -> bool:
-        return bool(
-            self.at_most(self.region_on_grid(center[None], np.array([float(radius_steps)])), limit)[
-                0
-            ]
-        )
 
     @override
     def global_bound(self) -> float:
@@ -474,7 +290,6 @@ class ExactBound(LipschitzBound):
         *,
         threshold: float = 0.0,
         relative: float = 0.0,
-        absolute: float = 0.0,
         limits: Limits | None = None,
     ) -> PatternSearch:
         box, step = region.box, self.input_step
@@ -486,7 +301,6 @@ class ExactBound(LipschitzBound):
             goal,
             threshold=threshold,
             relative=relative,
-            absolute=absolute,
             limits=limits or Limits(),
         )
 
@@ -533,5 +347,4 @@ def _result(search: PatternSearch) -> ExactResult:
         witness=search.witness,
         pattern=search.pattern,
         nodes=search.nodes,
-        status=Status.SOLVED,
     )

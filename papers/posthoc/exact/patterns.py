@@ -262,27 +262,6 @@ class ReluChain:
             offsets[inside] *= signs
         return Inequalities(rows, offsets, self.neuron_errors[neurons]), neurons
 
-    def cell(self, pattern: Signs) -> Inequalities:
-        """Return the set where a whole pattern holds, one inequality per neuron.
-
-        Args:
-            pattern: 1 or -1 for each neuron, shape (hidden,).
-        """
-        n = self.weights[0].shape[1]
-        rows, offsets = [np.empty((0, n))], [np.empty(0)]
-        matrix, shift = np.eye(n), np.zeros(n)
-        for index in range(len(self.hidden)):
-            signs = pattern[self.layer(index)].astype(np.float64)
-            matrix, shift = (
-                self.weights[index] @ matrix,
-                self.weights[index] @ shift + self.biases[index],
-            )
-            rows.append(signs[:, None] * matrix)
-            offsets.append(signs * shift)
-            on = signs > 0
-            matrix, shift = on[:, None] * matrix, on * shift
-        return Inequalities(np.concatenate(rows), np.concatenate(offsets), self.neuron_errors)
-
     def halves(self, ranges: Ranges, pairs: Pairs) -> tuple[Array, Array]:
         """Return two arrays h, k such that a . J t lies within (h +- k) / 2 for all whole patterns
         within each partial one.

@@ -74,34 +74,6 @@ class Inequalities:
         ) * float(size)
         return bool(float(slope @ ends) + offset + slack < 0)
 
-    def distance_to(
-        self, refutation: Refutation, center: Array, lower: Array, upper: Array
-    ) -> float:
-        """Return the l-infinity distance from ``center``, inside the domain [lower, upper], up to
-        which the combination refutes.
-
-        The distance is infinite if the combination refutes the whole domain. It holds up to
-        rounding. ``refuted_by`` proves it for one box.
-        """
-        slope = refutation.weights @ self.rows[refutation.rows]
-        offset = float(refutation.weights @ self.offsets[refutation.rows])
-        need = -(float(slope @ center) + offset)
-        if need <= 0:
-            return 0.0
-        room = np.where(slope > 0, upper - center, center - lower)
-        order = np.argsort(room)
-        room, rate = room[order], np.abs(slope)[order]
-        # The largest value over the ball grows by the rates of the coordinates that are not at the
-        # end of the domain yet.
-        still = rate.sum() - np.concatenate([[0.0], np.cumsum(rate)])
-        gained, reached = 0.0, 0.0
-        for end, speed in zip(room, still, strict=False):
-            if gained + speed * (end - reached) >= need:
-                return float(reached + (need - gained) / speed) if speed > 0 else float(reached)
-            gained += speed * (end - reached)
-            reached = end
-        return inf
-
 
 def feasible_point(
     inequalities: Inequalities, lower: Array, upper: Array, start: Array, *, margin: float = 4.0

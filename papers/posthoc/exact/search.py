@@ -1,7 +1,7 @@
-"""Branch and bound over activation patterns: the largest Jacobian norm in a box, and the nearest
-point that exceeds a limit.
+"""Branch and bound over activation patterns: the largest Jacobian norm in a box, and whether it
+exceeds a limit.
 
-One tree serves three questions. A node is a partial pattern. It is closed when no whole pattern in
+One tree serves both questions. A node is a partial pattern. It is closed when no whole pattern in
 it can matter (its upper bound is too small), or when no point of the box is consistent with it (a
 checked refutation). At an open node the pair (a, t) with the largest bound prefers one side of each
 free neuron. A linear program asks whether the box holds a point that is on all those sides. If
@@ -23,15 +23,11 @@ from time import monotonic, thread_time
 import numpy as np
 
 from papers.posthoc.exact.patterns import Pairs, Ranges, ReluChain, Signs
-from papers.posthoc.exact.programs import Inequalities, Refutation, exactly_feasible, feasible_point
+from papers.posthoc.exact.programs import Refutation, exactly_feasible, feasible_point
 from reticent.core.arrays import Array
 from reticent.core.errors import CertificationFailed
 
 _SAMPLES = 64
-_NEWTON_STEPS = 60
-_GROWTH = 1.3  # of the radius that is searched for the nearest violation
-_RUNGS = 24
-_ROUNDING = 2.0**-44  # of distances, relative to the coordinates
 
 
 class Goal(StrEnum):
@@ -41,8 +37,6 @@ class Goal(StrEnum):
     """The largest value in the box, to a tolerance."""
     DECIDE = "decide"
     """The exact truth of "some value in the box exceeds the threshold"."""
-    NEAREST = "nearest"
-    """The distance to the nearest point with a value above the threshold, to a tolerance."""
 
 
 @dataclass(frozen=True)
@@ -71,29 +65,24 @@ class _Node:
     top: Pairs
     sign: float
     start: Array
-    radius: float
 
 
 @dataclass(eq=False)
 class PatternSearch:
-    """One search from one point.
+    """One search of one box.
 
     Attributes:
         chain: the network.
-        center: the point that distances are measured from, shape (n,).
-        lower, upper: ends of the box that is searched, shape (n,). For ``Goal.NEAREST`` the box
-            shrinks towards ``center``.
+        center: a point of the box, at which the search starts, shape (n,).
+        lower, upper: ends of the box, shape (n,).
         goal: the question.
         threshold: the value that has to be exceeded. For ``Goal.LARGEST`` it starts at 0 and rises.
-        relative, absolute: tolerances of the value, or of the distance.
-        horizon: the radius to begin with when the nearest violation is looked for. With None the
-            search finds it.
+        relative, absolute: tolerances of the value.
         limits: when to give up.
-        best: the largest value found (the nearest one above the threshold), with its ``pattern``
-            and ``witness``, a point of the box where that pattern holds.
+        best: the largest value found, with its ``pattern`` and ``witness``, a point of the box
+            where that pattern holds.
         closed: the largest upper bound of a node that was closed as too small to matter.
         exceeded: True if a value above the threshold was found.
-        radius: the smallest distance at which one was found, infinite if none was.
         nodes: the number of partial patterns looked at.
     """
 
@@ -105,26 +94,19 @@ class PatternSearch:
     threshold: float = 0.0
     relative: float = 0.0
     absolute: float = 0.0
-    horizon: float | None = None
     limits: Limits = field(default_factory=Limits)
     best: float = -np.inf
     closed: float = 0.0
     pattern: Signs | None = None
     witness: Array | None = None
     exceeded: bool = False
-    radius: float = np.inf
     nodes: int = 0
 
     def __post_init__(self) -> None:
         self._heap: list[tuple[float, int, _Node]] = []
         self._pushed = 0
         self._started = False
-        self._ends = (self.lower, self.upper)
         self._began, self._began_at = thread_time(), monotonic()
-        self._horizon = 0.0
-        self._furthest = float(
-            np.maximum(self.upper - self.center, self.center - self.lower).max(initial=0.0)
-        )
 
     def run(self) -> None:
         """Search until the question is answered.
@@ -156,18 +138,6 @@ class PatternSearch:
             self._look_at(heapq.heappop(self._heap)[2])
         elif not self._started:
             self._started = True
-            if self.goal is Goal.NEAREST:
-                self._horizon = min(
-                    self._first_horizon() if self.horizon is None else self.horizon, self._furthest
-                )
-                self.lower, self.upper = self._ball(self._horizon)
-            self._sample()
-            self._plant()
-        elif self.goal is Goal.NEAREST and not self._done():
-            # Nothing within the horizon: look further out. Large boxes cost far more than small
-            # ones.
-            self._horizon = min(self._horizon * _GROWTH, self._furthest)
-            self.lower, self.upper = self._ball(self._horizon)
             self._sample()
             self._plant()
         return self._done()
@@ -180,49 +150,17 @@ class PatternSearch:
         left = max((node.bound for _, _, node in self._heap), default=0.0)
         return max(self.best, self.closed, left, 0.0) + self.chain.value_error
 
-    @property
-    def radius_range(self) -> tuple[float, float]:
-        """Two radii: nothing above the threshold lies nearer than the first, something lies within
-        the second (``Goal.NEAREST``).
-        """
-        rounding = _ROUNDING * (self.radius + float(np.abs(self.center).max(initial=0.0)))
-        return max(0.0, self.radius - self._slack(self.radius) - rounding), self.radius + rounding
-
     def _done(self) -> bool:
         """Return True if nothing that is left in the heap can change the answer."""
-        if not self._started:
-            return False
-        if self.goal is Goal.NEAREST and self.exceeded:
-            return not self._heap or self.radius <= self._slack(self.radius)
-        if self.goal is Goal.NEAREST:
-            return not self._heap and self._horizon >= self._furthest
-        return self.exceeded or not self._heap
+        return self._started and (self.exceeded or not self._heap)
 
     def _plant(self) -> None:
-        """Make the root of the tree over the present box."""
+        """Make the root of the tree."""
         fixed = np.zeros(self.chain.starts[-1], np.int8)
         self._push(
             fixed[None],
-            _Node(
-                fixed, np.inf, self.chain.all_pairs, self.chain.all_pairs, 1.0, self.center, np.inf
-            ),
+            _Node(fixed, np.inf, self.chain.all_pairs, self.chain.all_pairs, 1.0, self.center),
         )
-
-    def _first_horizon(self) -> float:
-        """Return a radius, one of a fixed ladder, at which the root of the tree is not far from
-        being closed at once.
-        """
-        fixed = np.zeros((1, self.chain.starts[-1]), np.int8)
-        least, most = 0, _RUNGS
-        while least < most:
-            middle = (least + most) // 2
-            ranges = self.chain.ranges(fixed, *self._ball(self._furthest * _GROWTH**-middle))
-            signed, spread = self.chain.halves(ranges, self.chain.all_pairs)
-            if 0.5 * float((np.abs(signed) + spread).max()) <= self._cutoff:
-                most = middle
-            else:
-                least = middle + 1
-        return float(self._furthest * _GROWTH ** -max(0, least - 1))
 
     @property
     def _cutoff(self) -> float:
@@ -244,12 +182,6 @@ class PatternSearch:
         ranges = self.chain.ranges(node.fixed[None], self.lower, self.upper)
         if not ranges.possible[0]:
             return
-        if node.radius != self.radius:  # the box has shrunk since
-            signed, spread = self.chain.halves(ranges, node.pairs)
-            fresh = self._node(node.fixed, signed[0], spread[0], node)
-            if fresh is None:
-                return
-            node = fresh
         wish, drops = self._wish(node, ranges)
         rows, neurons = self.chain.inequalities(wish, ranges)
         found = feasible_point(rows, self.lower, self.upper, node.start)
@@ -261,13 +193,8 @@ class PatternSearch:
         differing = free
         if isinstance(found, np.ndarray):
             node.start = found
-            if self._visit(node, ranges, wish, found, rows) or (
-                node.radius == self.radius and node.bound <= self._cutoff
-            ):
+            if self._visit(node, ranges, wish, found) or node.bound <= self._cutoff:
                 self.closed = max(self.closed, min(node.bound, self._cutoff))
-                return
-            if node.radius != self.radius:
-                self._push(node.fixed[None], node)
                 return
             pattern = self.chain.certain_patterns(found[None])[0][0]
             differing = free[(wish[free] != 0) & (pattern[free] != wish[free])]
@@ -343,12 +270,10 @@ class PatternSearch:
             # What is dropped here is at most the cutoff.
             self.closed = max(self.closed, min(cutoff, parent.bound))
         sign = 1.0 if signed[row, column] >= 0 else -1.0
-        return _Node(fixed, min(best, parent.bound), pairs, top, sign, parent.start, self.radius)
+        return _Node(fixed, min(best, parent.bound), pairs, top, sign, parent.start)
 
-    def _visit(
-        self, node: _Node, ranges: Ranges, wish: Signs, point: Array, rows: Inequalities
-    ) -> bool:
-        """Use a point that satisfies ``rows``. Return True if that closes the node."""
+    def _visit(self, node: _Node, ranges: Ranges, wish: Signs, point: Array) -> bool:
+        """Use a point that grants the wish. Return True if that closes the node."""
         patterns, certain = self.chain.certain_patterns(point[None])
         if certain[0]:
             self._offer(patterns[0], float(self.chain.values(patterns)[0]), point)
@@ -373,8 +298,6 @@ class PatternSearch:
             return node.bound <= self._cutoff
         if least > self.threshold + self.chain.value_error:
             self._keep(whole, least, point)
-            if self.goal is Goal.NEAREST:
-                self._approach(rows, point)
         return False
 
     def _offer(self, pattern: Signs, value: float, point: Array) -> None:
@@ -384,8 +307,6 @@ class PatternSearch:
                 self._keep(pattern, value, point)
         elif self._exceeds(pattern, value):
             self._keep(pattern, value, point)
-            if self.goal is Goal.NEAREST:
-                self._approach(self.chain.cell(pattern), point)
 
     def _exceeds(self, pattern: Signs, value: float) -> bool:
         if abs(value - self.threshold) > self.chain.value_error:
@@ -398,75 +319,28 @@ class PatternSearch:
         """
         pattern = np.where(ranges.on[0] > 0, 1, -1).astype(np.int8)
         value = float(self.chain.values(pattern[None])[0])
-        point = self._exact_point(pattern, self.lower, self.upper)
+        point = self._exact_point(pattern)
         if point is None:
             return
         self.closed = max(self.closed, value)
-        if self.goal is not Goal.NEAREST:
-            self._offer(pattern, value, point)
-        elif self._exceeds(pattern, value):
-            low, high = -1.0, float(np.abs(point - self.center).max())
-            middle = 0.0  # a thin cell often holds the center itself
-            while high - max(low, 0.0) > self._slack(high):
-                nearer = self._exact_point(pattern, *self._ball(middle))
-                if nearer is None:
-                    low = middle
-                else:
-                    point, high = nearer, middle
-                middle = 0.5 * (max(low, 0.0) + high)
-            self._keep(pattern, value, point)
-            self._shrink(high)
+        self._offer(pattern, value, point)
 
-    def _exact_point(self, pattern: Signs, lower: Array, upper: Array) -> Array | None:
+    def _exact_point(self, pattern: Signs) -> Array | None:
         """Return a point of the box where the whole pattern holds, decided in rational arithmetic
         and rounded afterwards, or None.
         """
         rows, offsets = self.chain.exact_inequalities(pattern)
-        ends = ([Fraction(float(end)) for end in box] for box in (lower, upper))
+        ends = ([Fraction(float(end)) for end in box] for box in (self.lower, self.upper))
         point = exactly_feasible(rows, offsets, *ends)
         return (
             None
             if point is None
-            else np.clip(np.array([float(entry) for entry in point]), lower, upper)
+            else np.clip(np.array([float(entry) for entry in point]), self.lower, self.upper)
         )
-
-    def _approach(self, rows: Inequalities, point: Array) -> None:
-        """Find the point of a cell that is nearest to the center, by raising the radius to what
-        each refutation proves.
-        """
-        radius, high = 0.0, float(np.abs(point - self.center).max())
-        nearest = point
-        for _ in range(_NEWTON_STEPS):
-            lower, upper = self._ball(radius)
-            found = feasible_point(rows, lower, upper, nearest)
-            if isinstance(found, np.ndarray):
-                nearest, high = found, min(high, float(np.abs(found - self.center).max()))
-                break
-            if found is None:
-                break
-            further = rows.distance_to(found, self.center, *self._ends)
-            radius = max(further * (1 + 1e-12), radius + self._slack(radius) / 16)
-            if radius >= high:
-                break
-        self.witness = nearest
-        self._shrink(high)
-
-    def _slack(self, radius: float) -> float:
-        return max(self.absolute, self.relative * radius)
 
     def _keep(self, pattern: Signs, value: float, point: Array) -> None:
         self.best, self.pattern, self.witness = value, pattern, point
         self.exceeded = self.goal is not Goal.LARGEST
-
-    def _shrink(self, radius: float) -> None:
-        if radius < self.radius:
-            self.radius = radius
-            self.lower, self.upper = self._ball(max(0.0, radius - self._slack(radius)))
-
-    def _ball(self, radius: float) -> tuple[Array, Array]:
-        return np.maximum(self.center - radius, self._ends[0]), np.minimum(
-            self.center + radius, self._ends[1]
-        )
 
     def _sample(self) -> None:
         """Look at patterns at the center and at random corners and points of the box, for a first
@@ -478,12 +352,6 @@ class PatternSearch:
         inside[0] = self.center
         patterns, certain = self.chain.certain_patterns(inside)
         values = np.where(certain, self.chain.values(patterns), -np.inf)
-        if self.goal is not Goal.NEAREST:
-            which = int(values.argmax())
-        else:
-            above = values > self.threshold + self.chain.value_error
-            if not above.any():
-                return
-            which = int(np.where(above, np.abs(inside - self.center).max(axis=1), np.inf).argmin())
+        which = int(values.argmax())
         if certain[which]:
             self._offer(patterns[which], float(values[which]), inside[which])

@@ -79,14 +79,14 @@ def composed_epsilon(
     Args:
         losses: losses of one answer, shape (k,).
         masses: their probabilities, shape (k,).
-        infinite: probability of an infinite loss of one answer.
+        infinite: probability of an infinite loss of one answer, below 1.
         times: number of answers, at least 1.
         delta: total delta, in (0, 1).
 
     Returns:
         Total epsilon, infinite where ``delta`` cannot be reached.
     """
-    if 1 - (1 - infinite) ** times >= delta:
+    if -math.expm1(times * math.log1p(-infinite)) >= delta:
         return math.inf
     edge = float(np.abs(losses).max())
     z = math.sqrt(2 * math.log(4 * times / (_NEGLIGIBLE * delta)))
@@ -96,8 +96,8 @@ def composed_epsilon(
     found = _Losses(step, 0, np.ones(1), 0.0)
     for done in range(1, times + 1):
         added = found.plus(losses, masses, lower=done * mean - reach, upper=done * mean + reach)
-        # an infinite loss now, or before
-        lost = 1 - (1 - infinite) * (1 - found.infinite) + added.infinite - found.infinite
+        # an infinite loss before, one that is cut off, or one now
+        lost = added.infinite + infinite * (1 - found.infinite)
         found = _Losses(step, added.first, added.masses, min(1.0, lost))
     rounding = 1.0 + 1e-12 + 1e-14 * times
 

@@ -19,6 +19,9 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 _UP = 1.0 + 2.0**-40
 """Margin that keeps the rounding of sums and quotients from putting a cap below the proved one."""
 
+_MOST_HOPS = 2.0**62
+"""More hops, which int64 does not hold, count as so many. At epsilon 1e-16 they hide nothing."""
+
 _LARGEST = 700.0
 """Nearly the largest exponent of a double."""
 
@@ -41,8 +44,9 @@ def hops(distances: npt.ArrayLike, radius: float) -> Integers:
     apart = finite_array(distances, name="distances", allow_empty=True)
     if (apart < 0).any():
         raise InvalidInput("distances: expected numbers of at least 0")
-    steps = np.ceil(apart / positive(radius, name="radius") * (1.0 - 2.0**-50))
-    return np.asarray(np.where(apart > 0, np.maximum(steps, 1.0), 0.0).astype(np.int64))
+    with np.errstate(over="ignore"):
+        steps = np.ceil(apart / positive(radius, name="radius") * (1.0 - 2.0**-50))
+    return np.asarray(np.where(apart > 0, np.clip(steps, 1.0, _MOST_HOPS), 0.0).astype(np.int64))
 
 
 def beyond(

@@ -206,7 +206,7 @@ def claim(
             ("laplace", scale). It is tested on answers to the first data set, at half of ``alpha``.
         alpha: the chance of refuting a claim that holds, in (0, 1).
         draws: the most draws.
-        seconds: the time limit, or None.
+        seconds: the time limit of the draws, and again of ``implementation``, or None.
         seed: seed of the coins, never of the subject. None takes them from the operating system.
         implementation: whether to look beside the value too: forked processes, time, state,
             exceptions. Each finding is one at level ``alpha`` by itself.
@@ -269,7 +269,7 @@ def claim(
     if sensitivity is not None:
         positive(sensitivity, name="sensitivity")
     if scales is not None:
-        _test_scale(run, pairs[0].first, scales)
+        _test_scale(run, pairs[0], scales)
     made, refuted = bet_on(
         books, draws=most, seconds=seconds, batch=_BATCH, level=level, random=random, report=report
     )
@@ -282,6 +282,7 @@ def claim(
             delta=at,
             alpha=alpha,
             replay=replay,
+            seconds=seconds,
         )
     if scales is not None and sensitivity is not None:
         found += _law_findings(scales, sensitivity, epsilon, at, mu, pairs[0].name, replay)
@@ -483,9 +484,9 @@ def _refuted(books: list[Book], level: float) -> bool:
     return average >= -math.log(level) or any(book.test.refuted for book in books)
 
 
-def _test_scale(run: Subject, data_set: Any, scales: ScaleTest) -> None:
+def _test_scale(run: Subject, pair: NeighbourPair, scales: ScaleTest) -> None:
     for _ in range(_SCALE_BATCHES):
-        answers = run.answers([data_set] * _SCALE_DRAWS)
+        answers = run.answers([pair.copied(True) for _ in range(_SCALE_DRAWS)])
         if not all(isinstance(one, int | float | np.number) for one in answers):
             raise InvalidInput("noise: expected an answer of one number")
         if scales.update([float(one) for one in answers]):
@@ -554,7 +555,9 @@ def _exact_findings(
     if sensitivity is not None:
         changes = []
         for pair in pairs:
-            sides = [np.array(leaves(exact(one)), dtype=float) for one in (pair.first, pair.second)]
+            sides = [
+                np.array(leaves(exact(pair.copied(first))), dtype=float) for first in (True, False)
+            ]
             changes.append(float(np.abs(sides[0] - sides[1]).sum()))
         worst = int(np.argmax(changes))
         if changes[worst] > sensitivity * (1 + 1e-9):
@@ -569,8 +572,9 @@ def _exact_findings(
             )
     if noise is not None and noise[0] == "laplace":
         pair = pairs[0]
-        centers = [float(exact(one)) for one in (pair.first, pair.second)]
-        answers = [float(one) for one in run.answers([pair.first] * _POROUS_DRAWS)]
+        centers = [float(exact(pair.copied(first))) for first in (True, False)]
+        copies = [pair.copied(True) for _ in range(_POROUS_DRAWS)]
+        answers = [float(one) for one in run.answers(copies)]
         own, other = (reachable_laplace(answers, exact=c, scale=noise[1]) for c in centers)
         only = int((own & ~other).sum())
         if own.all() and only:

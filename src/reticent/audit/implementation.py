@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import select
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,6 +54,7 @@ def implementation_findings(
     delta: float,
     alpha: float,
     replay: str,
+    seconds: float | None = None,
 ) -> list[Finding]:
     """Return what forked processes, times of answers and earlier calls give away.
 
@@ -60,12 +64,14 @@ def implementation_findings(
         epsilon, delta: the claim, which times are held to as well.
         alpha: the chance that one of these looks finds something by chance.
         replay: the command that repeats it.
+        seconds: the time limit, or None.
     """
     found = []
+    until = math.inf if seconds is None else time.monotonic() + seconds
     words = (
-        _forked(run, pair),
-        _timed(run, pair, epsilon, delta, alpha),
-        _stateful(run, pair, alpha),
+        _forked(run, pair, until),
+        _timed(run, pair, epsilon, delta, alpha, until),
+        _stateful(run, pair, alpha, until),
     )
     kinds = (
         "noise that repeats after a fork",
@@ -78,11 +84,12 @@ def implementation_findings(
     return found
 
 
-def _forked(run: Subject, pair: NeighbourPair) -> str | None:
+def _forked(run: Subject, pair: NeighbourPair, until: float) -> str | None:
     """Return whether two forked processes draw the same noise."""
     if not isinstance(run, FunctionSubject) or not hasattr(os, "fork"):
         return None
-    one, other = (_child(lambda: _plain(run.answers([pair.first] * _FORKED))) for _ in range(2))
+    copies = [pair.copied(True) for _ in range(_FORKED)]
+    one, other = (_child(lambda: _plain(run.answers(copies)), until) for _ in range(2))
     varies = len({json.dumps(answer) for answer in one}) > 1
     if varies and one == other:
         return (
@@ -96,7 +103,7 @@ def _plain(answers: list[Any]) -> list[Any]:
     return [one.kind if isinstance(one, Raised) else leaves(one) for one in answers]
 
 
-def _child(work: Callable[[], list[Any]]) -> list[Any]:
+def _child(work: Callable[[], list[Any]], until: float) -> list[Any]:
     """Return what ``work`` returns in a forked process, as JSON values."""
     reader, writer = os.pipe()
     process = os.fork()
@@ -108,6 +115,9 @@ def _child(work: Callable[[], list[Any]]) -> list[Any]:
         finally:
             os._exit(0)
     os.close(writer)
+    left = None if until == math.inf else max(0.0, until - time.monotonic())
+    if not select.select([reader], [], [], left)[0]:
+        os.kill(process, signal.SIGKILL)  # a lock that another thread held when it was forked
     with os.fdopen(reader, "rb") as stream:
         content = stream.read()
     os.waitpid(process, 0)
@@ -115,12 +125,14 @@ def _child(work: Callable[[], list[Any]]) -> list[Any]:
 
 
 def _timed(
-    run: Subject, pair: NeighbourPair, epsilon: float, delta: float, alpha: float
+    run: Subject, pair: NeighbourPair, epsilon: float, delta: float, alpha: float, until: float
 ) -> str | None:
     """Return whether the time of an answer tells the neighbours better than the claim allows."""
     random = np.random.default_rng()
     test = SequentialTest(epsilon=epsilon, delta=delta, alpha=alpha)
     for _ in range(_TIMED // 20):
+        if time.monotonic() >= until:
+            break
         coins = random.random(20) < 0.5
         times = []
         for coin in coins:
@@ -137,12 +149,14 @@ def _timed(
     return None
 
 
-def _stateful(run: Subject, pair: NeighbourPair, alpha: float) -> str | None:
+def _stateful(run: Subject, pair: NeighbourPair, alpha: float, until: float) -> str | None:
     """Return whether an answer about nobody tells which neighbour was asked about before."""
     random = np.random.default_rng()
     test = SequentialTest(epsilon=_NOTHING, delta=0.0, alpha=alpha)
     code = OutputCode()
     for _ in range(_STATEFUL // 20):
+        if time.monotonic() >= until:
+            break
         coins = random.random(20) < 0.5
         after = []
         for coin in coins:

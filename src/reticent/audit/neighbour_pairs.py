@@ -33,15 +33,32 @@ class NeighbourPair:
     name: str
 
     def copied(self, first: bool) -> Any:
-        """Return a copy of one of the two, which a subject may change."""
-        return deepcopy(self.first if first else self.second)
+        """Return a copy of one of the two, which a subject may change.
+
+        Raises:
+            InvalidInput: a data set that cannot be copied.
+        """
+        try:
+            return deepcopy(self.first if first else self.second)
+        except TypeError as error:
+            raise InvalidInput(
+                f"neighbours: expected data sets that can be copied, for each draw; {error}"
+            ) from error
+
+    @property
+    def alike(self) -> bool:
+        """Whether plain data sets are equal, which no answer tells apart. False of arrays."""
+        try:
+            return bool(self.first == self.second)
+        except Exception:  # arrays and frames have no one answer
+            return False
 
 
 def checked_pairs(pairs: Iterable[Any]) -> tuple[NeighbourPair, ...]:
     """Return pairs from (first, second), ``{"first": ..., "second": ...}`` or ``NeighbourPair``.
 
     Raises:
-        InvalidInput: none, more than 1,024, or something else.
+        InvalidInput: none, more than 1,024, two equal data sets, or something else.
     """
     found: list[NeighbourPair] = []
     for number, pair in enumerate(pairs, start=1):
@@ -58,8 +75,10 @@ def checked_pairs(pairs: Iterable[Any]) -> tuple[NeighbourPair, ...]:
             raise InvalidInput(
                 f'neighbours: expected {{"first": ..., "second": ...}} as pair {number}'
             )
+        if found[-1].alike:
+            raise InvalidInput(f"neighbours: both data sets of pair {number} are equal")
     if not found:
-        raise InvalidInput("neighbours: expected at least one pair, got none")
+        raise InvalidInput("neighbours: expected at least one pair of different data sets")
     return tuple(found)
 
 
@@ -97,7 +116,7 @@ def schema_pairs(schema: TabularSchema) -> tuple[NeighbourPair, ...]:
         names = attribute.names if isinstance(attribute, OneHot) else (attribute.name,)
         other = {**lowest, **{name: highest[name] for name in names}}
         found.append(NeighbourPair(lowest, other, f"the two ends of {attribute.name!r}"))
-    return tuple(found)
+    return _checked(found)
 
 
 def _ends(schema: TabularSchema) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -174,7 +193,7 @@ def searched_pairs(
         )
     if not replace and records:
         found.append(NeighbourPair(records, records[1:], "the first record less"))
-    return checked_pairs(found)
+    return _checked(found)
 
 
 def _person_pairs(records: list[Any], person: str) -> tuple[NeighbourPair, ...]:
@@ -211,7 +230,12 @@ def _labelled_pairs(X: Any, y: Any, *, replace: bool) -> tuple[NeighbourPair, ..
     if not replace:
         less = {"X": X[1:], "y": y[1:]}
         found.append(NeighbourPair(whole, less, "the first record less"))
-    return checked_pairs(found)
+    return _checked(found)
+
+
+def _checked(found: list[NeighbourPair]) -> tuple[NeighbourPair, ...]:
+    """Return those found whose data sets differ: an extreme may be what is there."""
+    return checked_pairs(pair for pair in found if not pair.alike)
 
 
 def _extremes(

@@ -271,7 +271,9 @@ class Reader:
 
     def fitted(self, records: Records) -> Any:
         """Return the estimator, fitted."""
-        return self.estimator.fit(records.X, records.y, **self.given, **records.given)
+        # copies, which a fit may change
+        X, y = records.X.copy(), records.y.copy()
+        return self.estimator.fit(X, y, **self.given, **records.given)
 
     def claim(self, records: Records) -> Guarantee:
         """Return what the estimator says that everything which is released of one run costs."""

@@ -19,6 +19,7 @@ import urllib.request
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
@@ -65,6 +66,9 @@ class FunctionSubject(Subject):
     Args:
         function: the callable. An exception of its own is an answer, ``SystemExit`` too.
         name: name in the report. None takes the callable's own.
+
+    It runs in this process, which it can end (``os._exit``) or change. What is not trusted is run
+    as a ``CommandSubject``.
 
     Attributes:
         warned: number of times that the callable gave each of its first warnings, which are not
@@ -278,7 +282,7 @@ class HttpSubject(Subject):
         except urllib.error.HTTPError as error:
             error.close()
             return Raised(f"HTTP {error.code}")
-        except OSError as error:
+        except (OSError, HTTPException) as error:
             raise InvalidInput(f"url={self.url!r}: no reply ({type(error).__name__})") from error
         if len(body) > LONGEST_ANSWER:
             raise InvalidInput(f"url={self.url!r}: an answer above 1 MiB")
@@ -294,7 +298,7 @@ class RecordedScores(Subject):
     """Scores of a model that were drawn before, each on a fresh run.
 
     Args:
-        first: shape (n, ...), outputs on the first neighbour.
+        first: shape (n, ...), outputs on the first neighbour, n at least 19.
         second: the same on the second.
 
     The neighbours of such an audit are the words "first" and "second". Each score is used once, in
@@ -305,6 +309,8 @@ class RecordedScores(Subject):
         self._scores = {"first": np.asarray(first), "second": np.asarray(second)}
         self._used = {"first": 0, "second": 0}
         self.name = name
+        if not all(scores.ndim for scores in self._scores.values()) or not self.fair:
+            raise InvalidInput(f"scores={name!r}: expected at least 19 of either side")
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -317,11 +323,12 @@ class RecordedScores(Subject):
             raise InvalidInput(f"scores={str(path)!r}: {error}") from error
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                return cls(arrays["first"], arrays["second"], name=str(path))
+                first, second = arrays["first"], arrays["second"]
         except (KeyError, ValueError, OSError) as error:
             raise InvalidInput(
                 f"scores={str(path)!r}: expected an .npz file with the arrays first and second"
             ) from error
+        return cls(first, second, name=str(path))
 
     @property
     def fair(self) -> int:
@@ -372,10 +379,11 @@ def named_object(name: str) -> Any:
 
 
 def _in_file(path: Path, name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(f"audited_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
         raise InvalidInput(f"{str(path)!r}: no such Python file")
     made = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = made  # where a data class of the file looks for it
     try:
         spec.loader.exec_module(made)
     except (Exception, SystemExit) as error:  # the file's own
@@ -394,7 +402,7 @@ def _not_loaded(name: str, error: BaseException) -> InvalidInput:
 def _decoded(content: bytes, where: str) -> Any:
     try:
         return json.loads(content)  # NaN and Infinity are answers too
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(
             f"{where!r}: an answer that is not JSON; expected a number, a list, or a label in "
             "quotation marks"

@@ -40,7 +40,7 @@ def request_digest(nonce: str, bundle: str, content: bytes) -> str:
         '99c7b105'
     """
     # The identity has a fixed length, so that no two pairs are one text.
-    return _keyed(nonce, b"reticent request\0" + bundle.encode() + b"\0" + content)
+    return _keyed(nonce, b"reticent request\0" + bundle.encode() + b"\0", content)
 
 
 def answers_digest(
@@ -77,7 +77,7 @@ def spelled_digest(
 ) -> str:
     """Return ``answers_digest``, of answers and truth values that are ``spelled`` already."""
     content = f"[{spelled(bundle)},{spelled(list(columns))},{answers},{withheld}]"
-    return _keyed(salt, b"reticent answers\0" + content.encode())
+    return _keyed(salt, b"reticent answers\0", content.encode())
 
 
 def checked_nonce(value: str, *, name: str) -> str:
@@ -91,5 +91,7 @@ def checked_nonce(value: str, *, name: str) -> str:
     return value
 
 
-def _keyed(key: str, content: bytes) -> str:
-    return hmac.digest(bytes.fromhex(checked_nonce(key, name="nonce")), content, "sha256").hex()
+def _keyed(key: str, head: bytes, content: bytes) -> str:
+    digest = hmac.new(bytes.fromhex(checked_nonce(key, name="nonce")), head, "sha256")
+    digest.update(content)  # which may be megabytes, and is not copied
+    return digest.hexdigest()

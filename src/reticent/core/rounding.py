@@ -105,7 +105,7 @@ def spectral_norm_bound(matrix: npt.ArrayLike) -> float:
         return 0.0
     exponent = math.frexp(largest)[1]
     tall = np.ldexp(tall, -exponent)
-    rotation = np.linalg.svd(tall.T @ tall)[2].T
+    rotation = np.linalg.eigh(tall.T @ tall)[1]
     turned = tall @ rotation
     frobenius = float(np.linalg.norm(tall) * np.linalg.norm(rotation)) * (
         1.0 + sum_error(2 * tall.size + 2 * columns**2)

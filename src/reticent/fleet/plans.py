@@ -111,7 +111,7 @@ def planned_code(
             if central >= _NEARLY * epsilon or local >= 30:
                 break
         # the central epsilon grows about as the root of the local odds
-        step = 2 * math.log((1 + _NEARLY) / 2 * epsilon / central)
+        step = 2 * math.log((1 + _NEARLY) / 2 * epsilon / max(central, 0.01 * epsilon))
         local = min(max(local + step, epsilon), 30.0)
     if best is not None:
         return best

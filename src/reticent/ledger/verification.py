@@ -253,11 +253,12 @@ def _walk_all(
         expected[position].add(expected_digest)
     if any(digest != top.genesis.hex() for digest in expected[0]):
         walk.report("the anchor is of another ledger")
-    claims = defaultdict(list)
+    claims, before = defaultdict(list), dict[int, int]()
     for receipt in receipts:
         claims[receipt.last].append(receipt)
+        before[receipt.first] = 0
         walk.receipts[receipt.last] = ""
-    digest, seq = top.genesis, 0
+    digest, seq, answers = top.genesis, 0, 0
     for stored in stored_entries(connection):
         walk.read += 1
         if isinstance(stored, MalformedEntry):
@@ -266,6 +267,9 @@ def _walk_all(
         _check_link(walk, stored, seq, digest)
         _add_up(walk, stored)
         seq, digest = stored.entry.seq, stored.digest
+        if seq in before:
+            before[seq] = answers
+        answers += stored.entry.answers
         if any(digest.hex() != other for other in expected.pop(seq, ())):
             walk.report(
                 f"entry {seq} is not the one that the anchor names; entries up to it were rewritten"
@@ -273,7 +277,7 @@ def _walk_all(
         for claim in claims.get(seq, ()):
             if claim.digest == digest.hex():
                 walk.confirmed.add(claim.identifier)
-                if not _paid(claim, stored.entry):
+                if not _paid(claim, answers - before[claim.first]):
                     walk.report(
                         f"receipt {claim.identifier} is of other answers than entry {seq} paid for"
                     )
@@ -439,15 +443,12 @@ def _check_receipts(walk: _Walk, ledger: str, receipts: Sequence[ReceiptClaim]) 
     _check_leases(walk, receipts)
 
 
-def _paid(claim: ReceiptClaim, entry: Entry) -> bool:
-    """Return whether an entry paid for the answers of a receipt. Where several scopes paid, each
-    has an entry of its own, and answers are not compared.
-    """
+def _paid(claim: ReceiptClaim, answers: int) -> bool:
+    """Return whether entries that paid for so many answers paid for those of a receipt."""
     if claim.leased is None:
-        answers = 1 if claim.together else claim.answers
-        return claim.first < claim.last or answers == entry.answers
+        return answers == (1 if claim.together else claim.answers)
     first, last = claim.leased
-    return first <= last <= entry.answers and claim.answers == last - first + 1
+    return first <= last <= answers and claim.answers == last - first + 1
 
 
 def _check_leases(walk: _Walk, receipts: Sequence[ReceiptClaim]) -> None:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, prod
+from math import ceil
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -22,9 +22,9 @@ from reticent.core.checks import finite_array
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName, UnsupportedNorm
 from reticent.core.norms import Norm, sign_patterns
 from reticent.core.regions import Box
-from reticent.core.rounding import operator_norm_bound, sum_error
+from reticent.core.rounding import sum_error
 from reticent.grids.arithmetic import Interval, around
-from reticent.networks.layers import Activation, Layer, Linear, Residual
+from reticent.lipschitz.norm_products import norm_product
 from reticent.networks.network import Network
 
 Output = Norm | Literal["spread"]
@@ -36,8 +36,6 @@ MAX_SIGN_OUTPUTS = 12
 """Up to this many outputs the l1 norm is bounded by enumerating output signs. Beyond, it is bounded
 by the sum over outputs.
 """
-
-_DENSE_LIMIT = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +166,8 @@ class LipschitzBound(ABC):
         self.input_norm = Norm.parse(input_norm)
         self.output = parse_output(output)
         self.functionals = Functionals.of(self.output, network.output_dimension)
-        self.ceiling = self._ceiling()
+        # A public constant that no region can exceed.
+        self.ceiling = norm_product(network, self.input_norm, self.output)
         self._diameter = 4.0 * float(
             self.input_norm.of(domain.half_width)
         )  # twice, to be far from any rounding
@@ -186,10 +185,6 @@ class LipschitzBound(ABC):
     @abstractmethod
     def _rows_at_once(self) -> int:
         """The number of balls that fit in the working memory of one pass."""
-
-    def _ceiling(self) -> float:
-        """Return a public constant that no region can exceed."""
-        return _norm_product(self.network, self.input_norm, self.output)
 
     def bound(self, centers: npt.ArrayLike, radius: float | npt.ArrayLike) -> Array:
         """Return upper bounds on the Lipschitz constant over balls, shape (n,).
@@ -338,43 +333,3 @@ def combine(per_functional: Array, how: Literal["max", "sum", "l2"]) -> Array:
         total = total + (np.square(column) if how == "l2" else column)
     margin = 1.0 + sum_error(per_functional.shape[1] + 4)
     return np.asarray((np.sqrt(total) if how == "l2" else total) * margin)
-
-
-def _norm_product(network: Network, input_norm: Norm, output: Output) -> float:
-    """Return the product of the layers' operator norms, a public constant that no region can
-    exceed.
-    """
-    last = max(index for index, layer in enumerate(network.layers) if isinstance(layer, Linear))
-    behind = network.layers[last + 1 :]
-    if any(isinstance(layer, Residual) for layer in behind) or (behind and output == "spread"):
-        return np.inf
-    # Activations behind the last linear layer act entry by entry, so they keep the output norm.
-    norms = [
-        _layer_norm(layer, input_norm, output if index == last else input_norm)
-        for index, layer in enumerate(network.layers)
-    ]
-    # A product that leaves float64 at the small end is not 0.
-    return (
-        0.0
-        if 0.0 in norms
-        else max(prod(norms, start=1.0 + sum_error(2 * len(norms) + 2)), 2.0**-1000)
-    )
-
-
-def _layer_norm(layer: Layer, input_norm: Norm, output: Output) -> float:
-    if isinstance(layer, Activation):
-        return layer.kind.lipschitz
-    if isinstance(layer, Residual):
-        inner = 1.0
-        for part in layer.branch:
-            inner *= _layer_norm(part, input_norm, input_norm)
-        return 1.0 + inner
-    if layer.inputs * layer.outputs > _DENSE_LIMIT:
-        return np.inf
-    matrix = layer.dense()
-    if output == "spread":
-        matrix, output = Functionals.of("spread", layer.outputs).rows @ matrix, Norm.LINF
-    try:
-        return operator_norm_bound(matrix, input_norm, output)
-    except UnsupportedNorm:
-        return np.inf

@@ -18,6 +18,7 @@ from reticent.core.errors import InvalidParameter
 from reticent.core.norms import Norm
 from reticent.mechanisms.additive import AdditiveMechanism
 from reticent.noise import Sampler
+from reticent.noise.samplers import checked_scale
 
 _TAIL = 36.0
 """Draws beyond this many sigma count as failures. Their probability, 2 exp(-648), is taken off
@@ -103,6 +104,7 @@ class GaussianMechanism(AdditiveMechanism):
             raise InvalidParameter(
                 f"delta={self.delta!r}: expected at least 1e-50 for Gaussian noise"
             )
+        checked_scale(self.steps_scale, "sigma")
 
     @property
     def norm(self) -> Norm:

@@ -4,7 +4,6 @@ l-infinity or l2 norm.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -16,6 +15,7 @@ from reticent.core.errors import InvalidParameter, UnsupportedNorm
 from reticent.core.norms import Norm
 from reticent.mechanisms.additive import AdditiveMechanism
 from reticent.noise import Sampler, k_norm, l2_epsilon_margin
+from reticent.noise.samplers import checked_scale
 
 _ROUND_UP = 1.0 + 2.0**-50
 
@@ -102,6 +102,7 @@ class KNormMechanism(AdditiveMechanism):
                 raise InvalidParameter(
                     f"epsilon={self.epsilon!r}: expected at least {least:.1e} for l2 noise"
                 )
+        checked_scale(max(1.0, (self.dimension + 1) / 4.0) * self.steps_scale, "scale")
 
     @property
     def norm(self) -> Norm:
@@ -114,7 +115,7 @@ class KNormMechanism(AdditiveMechanism):
         integer, because its noise is of norms rounded up.
         """
         bound = self._distance_in_steps()
-        return float(math.ceil(bound)) if self.output_norm is Norm.L2 else bound
+        return float(np.ceil(bound)) if self.output_norm is Norm.L2 else bound
 
     @cached_property
     def steps_scale(self) -> float:

@@ -78,20 +78,28 @@ class LabelMechanism(Mechanism, ABC):
             raise InvalidParameter(
                 f"evaluation_error={error!r}: expected a finite number of at least 0"
             )
+        if not self._steps_sensitivity < 2.0**62:
+            raise InvalidParameter(
+                f"evaluation_error={error!r}: expected less, for sensitivity={self.sensitivity!r}"
+            )
 
     @cached_property
     def grid(self) -> Grid:
         """The public grid of the logits: 2**20 to 2**21 steps in ``sensitivity``."""
         return Grid.finer_than(self.sensitivity)
 
+    @property
+    def _steps_sensitivity(self) -> float:
+        # A difference of two logits has two evaluation errors at either neighbour.
+        exact = (self.sensitivity + 4.0 * self.evaluation_error) / self.grid.step + ROUNDING_STEPS
+        return exact * (1.0 + 2.0**-48)
+
     @cached_property
     def whole_sensitivity(self) -> int:
         """Bound on the change of a difference of two gaps between neighbours, in whole grid
         steps.
         """
-        # A difference of two logits has two evaluation errors at either neighbour.
-        exact = (self.sensitivity + 4.0 * self.evaluation_error) / self.grid.step + ROUNDING_STEPS
-        return int(np.ceil(exact * (1.0 + 2.0**-48)))
+        return int(np.ceil(self._steps_sensitivity))
 
     @abstractmethod
     def probabilities(self, logits: npt.ArrayLike) -> Array:

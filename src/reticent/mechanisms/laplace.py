@@ -12,6 +12,7 @@ from reticent.core.arrays import Array, Integers
 from reticent.core.norms import Norm
 from reticent.mechanisms.additive import AdditiveMechanism
 from reticent.noise import Sampler
+from reticent.noise.samplers import checked_scale
 
 _ROUND_UP = 1.0 + 2.0**-50
 
@@ -67,6 +68,10 @@ class LaplaceMechanism(AdditiveMechanism):
     """
 
     name: ClassVar[str] = "Laplace"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked_scale(self.steps_scale, "scale")
 
     @property
     def norm(self) -> Norm:

@@ -20,6 +20,7 @@ from reticent.mechanisms.costs import rdp_epsilon
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.mechanisms.noisy_screening import checked_votes
 from reticent.noise import Sampler
+from reticent.noise.samplers import checked_scale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +92,7 @@ class NoisyArgmax(Mechanism):
     def __post_init__(self) -> None:
         count(self.classes, name="classes", minimum=2)
         count(self.neighbours, name="neighbours")
-        object.__setattr__(self, "sigma", positive(self.sigma, name="sigma"))
+        object.__setattr__(self, "sigma", checked_scale(self.sigma, "sigma"))
         if positive(self.sampling_probability, name="sampling_probability") > 1:
             raise InvalidParameter(
                 f"sampling_probability={self.sampling_probability!r}: expected a number in (0, 1]"

@@ -21,6 +21,7 @@ from reticent.core.guarantees import AddRemove, Guarantee
 from reticent.mechanisms.costs import rdp_epsilon
 from reticent.mechanisms.mechanism import Mechanism
 from reticent.noise import Sampler
+from reticent.noise.samplers import checked_scale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +89,7 @@ class NoisyScreening(Mechanism):
 
     def __post_init__(self) -> None:
         count(self.neighbours, name="neighbours")
-        object.__setattr__(self, "sigma", positive(self.sigma, name="sigma"))
+        object.__setattr__(self, "sigma", checked_scale(self.sigma, "sigma"))
         object.__setattr__(self, "threshold", real(self.threshold, name="threshold"))
         if not math.isfinite(self.threshold):
             raise InvalidParameter(

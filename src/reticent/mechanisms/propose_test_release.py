@@ -151,6 +151,7 @@ class ProposeTestRelease(Mechanism):
         if positive(self.epsilon_test, name="epsilon_test") < 1e-9:
             raise InvalidParameter(f"epsilon_test={self.epsilon_test!r}: expected at least 1e-9")
         probability(self.delta_test, name="delta_test", allow_zero=False)
+        _ = self._test  # which refuses too many levels, before anything is charged
 
     @cached_property
     def guarantee(self) -> Guarantee:

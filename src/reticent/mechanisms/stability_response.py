@@ -205,4 +205,5 @@ def checked_labels(
         raise InvalidInput(
             f"labels and levels: expected labels from 0 to {classes - 1} and levels of at least 0"
         )
+    level = np.minimum(level, np.iinfo(np.int64).max)
     return given.astype(np.int64), level.astype(np.int64)

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -175,7 +176,12 @@ class Affine(Linear):
 
     def forward_coded(self, rows: CodedRows) -> Array:
         """Return W x + b for coded rows of ``inputs`` coordinates, every row by itself."""
-        return np.asarray(rows.times(self.weight.T) + self.bias)
+        return np.asarray(rows.times(self._columns) + self.bias)
+
+    @cached_property
+    def _columns(self) -> Array:
+        """The weight of each input in one place, where rows of few of them find it."""
+        return np.ascontiguousarray(self.weight.T)
 
     @override
     def transposed_map(self, values: Array, weight: Array | None = None) -> Array:

@@ -213,7 +213,7 @@ class ServedBundle:
         """
         self.check_open()
         width = int(self.system.n_features_in_)
-        lengths = {*map(len, rows)}
+        lengths = {rows.shape[1]} if isinstance(rows, np.ndarray) else {*map(len, rows)}
         if lengths != {width}:
             found = sorted(lengths)[0] if len(lengths) == 1 else "rows of different lengths"
             raise InvalidInput(f"rows: expected {width} cells in each, got {found}")

@@ -253,15 +253,15 @@ class Service:
         scope, charged = bundle.scopes(key.principal, subjects)
         key.check_subjects(charged)
         inputs = bundle.inputs(body.rows, body.columns)
-        identity, table = bundle.identity, np.asarray(inputs)
-        request = Request(
-            key,
-            idempotency_key,
-            request_digest(
-                self.signer.secret, bundle=identity, body=body, table=table, nonce=nonce
-            ),
-            bindings.request_digest(nonce or token_hex(16), identity, content),
+        bound = bindings.request_digest(nonce or token_hex(16), bundle.identity, content)
+        digest = request_digest(
+            self.signer.secret,
+            bundle=bundle.identity,
+            body=body,
+            table=np.asarray(inputs),
+            bound=bound if nonce else "",
         )
+        request = Request(key, idempotency_key, digest, bound)
         return Asked(request, Question(bundle, inputs, scope))
 
     def previewed(

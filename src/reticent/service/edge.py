@@ -292,7 +292,8 @@ async def read_body(
         RequestRefused: the body is longer, slower or cut off.
         InvalidInput: more lists, cells or names than ``structure`` allows.
     """
-    content, more = bytearray(), True
+    parts: list[bytes] = []
+    size, more = 0, True
     try:
         async with asyncio.timeout(seconds):
             while more:
@@ -300,14 +301,15 @@ async def read_body(
                 if message["type"] == "http.disconnect":
                     raise RequestRefused(400, "body: expected it whole, got a part")
                 part, more = message.get("body", b""), message.get("more_body", False)
-                if len(content) + len(part) > stated:
+                size += len(part)
+                if size > stated:
                     raise RequestRefused(413, f"body: expected at most {stated} bytes")
                 if structure is not None:
                     structure.feed(part)
-                content += part
+                parts.append(part)
     except TimeoutError:
         raise RequestRefused(408, f"body: expected it whole within {seconds:g} s") from None
-    return bytes(content)
+    return b"".join(parts)
 
 
 def _check_head(scope: Scope) -> None:

@@ -164,27 +164,32 @@ def subjects_of(body: Answers | About, rows: int) -> list[str] | str | None:
 
 
 def request_digest(
-    secret: bytes, *, bundle: str, body: Answers, table: npt.NDArray[Any], nonce: str
+    secret: bytes, *, bundle: str, body: Answers, table: npt.NDArray[Any], bound: str
 ) -> bytes:
     """Return the HMAC-SHA-256 of what is asked, 32 bytes.
 
-    It is equal for bodies that differ in spelling only. Rows can be guessed, but without the key
-    their digests cannot be compared with guesses.
+    Under a nonce a request is its bytes, as its receipt binds them. Without one it is what it says:
+    bodies that differ in spelling only are equal. Rows can be guessed, but without the key their
+    digests cannot be compared with guesses.
 
     Args:
         secret: the key.
         bundle: identity of the bundle that is asked.
         body: the request.
         table: its rows, float64 where all cells are numbers, or of objects.
-        nonce: the client's nonce, or "" where it sent none.
+        bound: digest of the body under the client's nonce (``core.bindings``), 64 hexadecimal
+            digits, or "" where it sent none.
     """
+    if bound:
+        return hmac.digest(secret, bound.encode(), "sha256")
     # Fields stand in their order in the class, and numbers are floats however they were written.
     plain = table.dtype == np.float64
     told = body.model_dump_json(exclude={"rows"} if plain else None)
-    content = f"{bundle}\n{nonce}\n{told}\n{table.shape if plain else ''}\n".encode()
+    content = f"{bundle}\n\n{told}\n{table.shape if plain else ''}\n"
+    digest = hmac.new(secret, content.encode(), "sha256")
     if plain:
-        content += table.astype("<f8", copy=False).tobytes()
-    return hmac.digest(secret, content, "sha256")
+        digest.update(np.ascontiguousarray(table, "<f8").data)
+    return digest.digest()
 
 
 def _told(error: ValidationError, kind: type[BaseModel]) -> str:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from reticent.core.checks import count, one_of
 from reticent.core.errors import InvalidInput
 from reticent.core.extras import require
+from reticent.tables.attributes import Categorical
 from reticent.tables.cells import instant_of_word, truth_of_word
 from reticent.tables.files import (
     Faults,
@@ -31,7 +32,7 @@ from reticent.tables.files import (
     no_subject,
     read_names,
 )
-from reticent.tables.frames import NamedRows, listed
+from reticent.tables.frames import NamedRows, listed, ordered_rows
 from reticent.tables.schema import TabularSchema
 
 LARGEST_BATCH = 100_000
@@ -288,13 +289,18 @@ def _csv(columns: Mapping[str, Any]) -> bytes:
     return text.getvalue().encode()
 
 
-def _opened(path: Path, kind: str, where: str) -> tuple[Any, list[str]]:
-    """Return a Parquet or Arrow file, and the names of its columns."""
+def _opened(path: Path, kind: str, where: str, words: Sequence[str] = ()) -> tuple[Any, list[str]]:
+    """Return a Parquet or Arrow file, and the names of its columns.
+
+    Of Parquet, columns of ``words`` come as codes.
+    """
     arrow = require("pyarrow", extra="arrow")
     with _in_plain_words(where, arrow):
         if kind == "parquet":
             # Without read-ahead: it holds what was read until the file ends.
-            file = require("pyarrow.parquet", extra="arrow").ParquetFile(path, pre_buffer=False)
+            file = require("pyarrow.parquet", extra="arrow").ParquetFile(
+                path, pre_buffer=False, read_dictionary=list(words)
+            )
             return file, list(file.schema_arrow.names)
         file = require("pyarrow.ipc", extra="arrow").open_file(arrow.memory_map(str(path)))
         return file, list(file.schema.names)
@@ -317,7 +323,8 @@ def _arrow_batches(
     where = f"{name}={str(path)!r}"
     arrow = require("pyarrow", extra="arrow")
     wanted = [*schema.column_names]
-    file, names = _opened(path, kind, where)
+    words = [each.name for each in schema.attributes if isinstance(each, Categorical)]
+    file, names = _opened(path, kind, where, words)
     faults = column_faults(names, wanted, ignore, subject_column, schema.left_out)
     if faults:
         raise InvalidInput(f"{where}: {'; '.join(faults)}")
@@ -440,9 +447,10 @@ def _joined(parts: list[Batch]) -> Batch:
         if parts[0].subjects is None
         else tuple(name for part in parts for name in part.subjects or ())
     )
-    first = parts[0].rows
-    if hasattr(first, "columns") and hasattr(first, "values"):
-        values = np.concatenate([part.rows.values for part in parts])
-        return Batch(type(first)(values, first.columns), subjects)
+    of_cells = [part.rows for part in parts if isinstance(part.rows, NamedRows)]
+    if of_cells:
+        names = of_cells[0].columns
+        values = np.concatenate([ordered_rows(part.rows, names) for part in parts])
+        return Batch(NamedRows(values, names), subjects)
     arrow = require("pyarrow", extra="arrow")
     return Batch(arrow.concat_tables([part.rows for part in parts]), subjects)

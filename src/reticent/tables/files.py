@@ -23,13 +23,14 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain, compress, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
 from reticent.core.arrays import Array
-from reticent.core.errors import InvalidInput
+from reticent.core.errors import InvalidInput, MissingExtra
+from reticent.core.extras import require
 from reticent.core.files import LimitedReader, UnpacksTooFar
 from reticent.core.scopes import LONGEST_NAME
 from reticent.tables.attributes import (
@@ -42,11 +43,12 @@ from reticent.tables.attributes import (
     Truth,
 )
 from reticent.tables.cells import word_of
-from reticent.tables.frames import NamedRows, listed
+from reticent.tables.frames import NamedRows, listed, ordered_rows
 from reticent.tables.schema import FAULTS_SHOWN, TabularSchema
 
 _GZIP = b"\x1f\x8b"
 _BLOCK = 512  # lines at a time, so few that Python does not look for dead ones among them
+_AT_ONCE = 2**20  # characters that pyarrow reads at once
 _DELIMITERS = (",", ";", "\t")
 _QUOTED = re.compile(r'"[^"]*("|$)')
 _LINES_SHOWN = 5
@@ -112,7 +114,12 @@ def csv_table(
     parts = list(_parts(path, where, schema, ignore, subject_column))
     if not parts:
         raise InvalidInput(f"{where}: has a header line and no rows")
-    rows = np.concatenate([part for part, _ in parts])
+    rows = np.concatenate(
+        [
+            part if isinstance(part, np.ndarray) else ordered_rows(part, schema.column_names)
+            for part, _ in parts
+        ]
+    )
     if subject_column is None:
         return rows, None
     return rows, tuple(chain.from_iterable(whose or () for _, whose in parts))
@@ -150,14 +157,14 @@ def csv_batches(
     ignore: Sequence[str] = (),
     subject_column: str | None = None,
     name: str = "path",
-) -> Iterator[tuple[NamedRows, tuple[str, ...] | None]]:
+) -> Iterator[tuple[Any, tuple[str, ...] | None]]:
     """Yield the rows of ``csv_table``, some at a time, in constant memory.
 
     Args:
         path, schema, ignore, subject_column, name: the arguments of ``csv_table``.
 
     Yields:
-        Rows with the schema's column names, and the subject of each row.
+        A data frame with the schema's column names, and the subject of each row.
 
     Raises:
         InvalidInput: ``csv_table`` would raise it. Columns are checked at once, cells when their
@@ -165,7 +172,7 @@ def csv_batches(
     """
     columns = tuple(schema.column_names)
     for part, whose in _parts(path, _place(path, name), schema, ignore, subject_column):
-        yield NamedRows(part, columns), whose
+        yield NamedRows(part, columns) if isinstance(part, np.ndarray) else part, whose
 
 
 def csv_cells(path: str | Path, *, name: str = "path") -> tuple[list[str], list[list[str]], str]:
@@ -274,7 +281,7 @@ def _parts(
     schema: TabularSchema | None,
     ignore: Sequence[str],
     subject_column: str | None,
-) -> Iterator[tuple[npt.NDArray[Any], tuple[str, ...] | None]]:
+) -> Iterator[tuple[Any, tuple[str, ...] | None]]:
     """Yield blocks of rows, and the subject of each row. Without a schema all other columns are
     left.
     """
@@ -421,6 +428,12 @@ class _Numbers:
                 found[index] = value
         return found
 
+    def of_arrow(self, cells: Any) -> Any | None:
+        """Return ``cells`` of float64 with a number in each, or None."""
+        if cells.null_count and self.missing is not None:
+            cells = cells.fill_null(float(self.missing))
+        return cells if not cells.null_count and np.isfinite(cells.to_numpy()).all() else None
+
     def _number(self, cell: str, marks: _Marks) -> float | str:
         """Return the number in a cell, or the fault of the cell."""
         if not cell:
@@ -454,17 +467,33 @@ class _Words:
     def read(
         self, cells: Sequence[str], places: Sequence[int], marks: _Marks, faults: Faults
     ) -> list[str]:
-        found = {cell: self._category(cell.strip(), marks) for cell in set(cells)}
-        if None in found.values():
-            for cell, place in zip(cells, places, strict=True):
-                if found[cell] is None:
-                    what = (
-                        "is not among its public categories"
-                        if cell.strip()
-                        else "is empty, which is not among its categories"
-                    )
-                    faults.add(f", column {self.column.name!r}: {what}", place)
-        return [found[cell] or "" for cell in cells]
+        found = list(map(self._known.get, cells))
+        if None not in found:
+            return found  # type: ignore[return-value]
+        unknown = {cell for cell, known in zip(cells, found, strict=True) if known is None}
+        others = {cell: self._category(cell.strip(), marks) for cell in unknown}
+        for index, (cell, place) in enumerate(zip(cells, places, strict=True)):
+            if found[index] is None:
+                found[index] = others[cell]
+            if found[index] is None:
+                what = (
+                    "is not among its public categories"
+                    if cell.strip()
+                    else "is empty, which is not among its categories"
+                )
+                faults.add(f", column {self.column.name!r}: {what}", place)
+        return [category or "" for category in found]
+
+    def of_arrow(self, cells: Any) -> Any | None:
+        """Return the category of each of ``cells``, a dictionary, or None."""
+        words = cells.dictionary.to_pylist()
+        found = [self._category(word.strip(), _Marks(comma=False)) for word in words]
+        if None in found:
+            return None
+        arrow = require("pyarrow", extra="arrow")
+        known = arrow.array(found, arrow.string()).dictionary_encode()
+        codes = known.indices.take(cells.indices)
+        return arrow.DictionaryArray.from_arrays(codes, known.dictionary)
 
     def _category(self, cell: str, marks: _Marks) -> str | None:
         """Return the category that ``cell`` names, or None."""
@@ -587,55 +616,56 @@ class _Reader:
                 columns.append(_Cells(attribute))
         return tuple(columns)
 
-    @cached_property
-    def _all_numbers(self) -> bool:
-        return all(isinstance(column, _Numbers) for column in self._columns)
-
-    def blocks(
-        self, lines: Iterator[str]
-    ) -> Iterator[tuple[npt.NDArray[Any], tuple[str, ...] | None]]:
-        """Yield tables of up to ``_BLOCK`` lines, and the subject of each row.
+    def blocks(self, lines: TextIO) -> Iterator[tuple[Any, tuple[str, ...] | None]]:
+        """Yield tables of some lines, arrays or of pyarrow, and the subject of each row.
 
         Raises:
             InvalidInput: there is a fault, once the rest was read. No table follows the fault.
         """
         for rows, places in self.records(lines):
-            whose = None
-            if isinstance(rows, np.ndarray):
-                table = rows
-                self._check_one_hot(table, places)
-            else:
+            whose, table = None, rows
+            if isinstance(rows, list):
                 kept = self.whole(rows, places)
                 table = self.table(*kept)
                 whose = self._subjects(*kept)
+            else:
+                self._check_one_hot([cells.to_numpy() for cells in rows.columns], places)
             if len(table) and not self.faults.found:
                 yield table, whose
         self.faults.check()
 
-    def records(
-        self, lines: Iterator[str]
-    ) -> Iterator[tuple[Array | list[list[str]], Sequence[int]]]:
-        """Yield blocks of records, as cells or as an array where all are plain numbers, and the
+    def records(self, lines: TextIO) -> Iterator[tuple[Any, Sequence[int]]]:
+        """Yield blocks of records, as cells or as a table of pyarrow where all are plain, and the
         lines that they start in. Blank lines may stand at the end.
         """
         first = self.head.after
         blanks: list[int] = []
-        while block := list(islice(lines, _BLOCK)):
-            rows: Array | list[list[str]] | None = self._plain_numbers(block)
-            if rows is None:
-                rows, places, read = _records(block, lines, first, self.head.delimiter, self.faults)
+        while text := lines.read(_AT_ONCE):
+            text += "" if text.endswith("\n") else lines.readline()
+            table = self._as_arrow(text)
+            if table is not None:
+                places: Sequence[int] = range(first, first + len(table))
+                blanks = self._check_blanks(blanks, first)
+                first += len(table)
+                yield table, places
+                continue
+            inner = io.StringIO(text, newline="")
+            while block := list(islice(inner, _BLOCK)):
+                rest = chain(inner, lines)
+                rows, places, read = _records(block, rest, first, self.head.delimiter, self.faults)
                 blanks += [at for row, at in zip(rows, places, strict=True) if not row]
                 last = places[-1] if rows[-1] else max(compress(places, rows), default=0)
-            else:
-                places, read = list(range(first, first + len(block))), len(block)
-                last = places[-1]
-            first += read
-            for place in blanks:
-                if place < last:
-                    fault = ": blank, and lines follow it; take it out, or fill it in"
-                    self.faults.add(fault, place)
-            blanks = [place for place in blanks if place > last]
-            yield rows, places
+                first += read
+                blanks = self._check_blanks(blanks, last)
+                yield rows, places
+
+    def _check_blanks(self, blanks: list[int], last: int) -> list[int]:
+        """Note as faults the blank lines before the line ``last``, and return the others."""
+        for place in blanks:
+            if place < last:
+                fault = ": blank, and lines follow it; take it out, or fill it in"
+                self.faults.add(fault, place)
+        return [place for place in blanks if place > last]
 
     def whole(
         self, rows: Sequence[list[str]], places: Sequence[int]
@@ -653,11 +683,12 @@ class _Reader:
     def table(self, rows: Sequence[Sequence[str]], places: Sequence[int]) -> npt.NDArray[Any]:
         """Return rows of ``width`` cells, shape (n, columns)."""
         cells = list(zip(*rows, strict=True)) or [()] * self.width
-        dtype = np.float64 if self._all_numbers else object
+        numbers = all(isinstance(column, _Numbers) for column in self._columns)
+        dtype = np.float64 if numbers else object
         table = np.empty((len(rows), len(self.order)), dtype=dtype)
         for index, (column, place) in enumerate(zip(self._columns, self.order, strict=True)):
             table[:, index] = column.read(cells[place], places, self._marks, self.faults)
-        self._check_one_hot(table, places)
+        self._check_one_hot(list(table.T), places)
         return table
 
     def _subjects(self, rows: Sequence[list[str]], places: Sequence[int]) -> tuple[str, ...] | None:
@@ -671,43 +702,63 @@ class _Reader:
                 self.faults.add(f", column {self.head.names[self.subject]!r}: {fault}", place)
         return tuple(names)
 
-    def _plain_numbers(self, block: list[str]) -> Array | None:
-        """Return the rows of a block that holds nothing but numbers, several times faster, or None
-        where anything asks for a closer look.
+    def _as_arrow(self, text: str) -> Any | None:
+        """Return the rows of whole lines as a table of pyarrow, several times faster, or None where
+        anything asks for a closer look, or without pyarrow.
         """
-        if not self.order or not self._all_numbers or self.subject is not None or self.width < 2:
+        columns = [column for column in self._columns if not isinstance(column, _Cells)]
+        if len(columns) < max(1, len(self._columns)) or self.subject is not None or self.width < 2:
             return None
-        text, delimiter = "".join(block), self.head.delimiter
-        if not text.isascii() or '"' in text or "\0" in text:
+        content = text.encode()
+        if b"\r" in content:  # to look for two signs takes eighty times as long
+            content = content.replace(b"\r\n", b"\n")
+        content += b"" if content.endswith(b"\n") else b"\n"
+        if self._marks.comma or b"\r" in content or b"\0" in content or not _is_plain(content):
             return None
-        if any(line.count(delimiter) != self.width - 1 for line in block):
-            return None
-        if self._marks.comma:
-            # Marks in columns that are not read say nothing about those that are.
-            if self._marks.mark != "." and len(self.order) < self.width:
-                return None
-            plain = self._marks.plain(block)
-            if plain is None:
-                return None
-            block = list(plain)
         try:
-            values = np.loadtxt(
-                block, delimiter=delimiter, comments=None, usecols=self.order, ndmin=2
-            )
-        except ValueError:
+            arrow, csv = require("pyarrow", extra="arrow"), require("pyarrow.csv", extra="arrow")
+        except MissingExtra:
             return None
-        return values if len(values) == len(block) and np.isfinite(values).all() else None
+        word, number = arrow.dictionary(arrow.int32(), arrow.string()), arrow.float64()
+        keys = [str(place) for place in self.order]
+        kinds = [word if isinstance(column, _Words) else number for column in columns]
+        try:
+            table = csv.read_csv(
+                io.BytesIO(content),
+                csv.ReadOptions(
+                    use_threads=False,
+                    block_size=len(content) + 1,
+                    column_names=[str(place) for place in range(self.width)],
+                ),
+                csv.ParseOptions(ignore_empty_lines=False),
+                csv.ConvertOptions(
+                    include_columns=keys,
+                    column_types=dict(zip(keys, kinds, strict=True)),
+                    null_values=[""],
+                    strings_can_be_null=False,
+                ),
+            )
+        except arrow.ArrowException:
+            return None
+        read = [
+            column.of_arrow(cells.combine_chunks())
+            for column, cells in zip(columns, table.columns, strict=True)
+        ]
+        if len(table) != content.count(b"\n") or any(cells is None for cells in read):
+            return None
+        assert self.schema is not None  # it has columns
+        return arrow.table(read, names=list(self.schema.column_names))
 
-    def _check_one_hot(self, table: npt.NDArray[Any], places: Sequence[int]) -> None:
+    def _check_one_hot(self, table: Sequence[Any], places: Sequence[int]) -> None:
         start = 0
         for attribute in self._attributes:
             columns = slice(start, start + attribute.columns)
             start += attribute.columns
             if isinstance(attribute, OneHot):
-                values = table[:, columns].astype(np.float64)
-                right = ((values == 0) | (values == 1)).all(axis=1) & (values.sum(axis=1) == 1)
+                values = np.array(table[columns], dtype=np.float64)
+                right = ((values == 0) | (values == 1)).all(axis=0) & (values.sum(axis=0) == 1)
                 # A cell that is no number is a fault of its own.
-                for index in np.flatnonzero(~right & ~np.isnan(values).any(axis=1)).tolist():
+                for index in np.flatnonzero(~right & ~np.isnan(values).any(axis=0)).tolist():
                     self.faults.add(
                         f", attribute {attribute.name!r}: expected one 1 in its "
                         f"{attribute.columns} columns, and 0 in the others",
@@ -715,12 +766,24 @@ class _Reader:
                     )
 
 
+def _is_plain(content: bytes) -> bool:
+    """Return whether each quotation mark begins or ends a cell, so that no two readers differ."""
+    if b'"' not in content:
+        return True
+    signs = np.frombuffer(content, dtype=np.uint8)
+    quotes = np.flatnonzero(signs == ord('"'))
+    if len(quotes) % 2:
+        return False
+    ends = (signs == ord(",")) | (signs == ord("\n"))  # the last one also stands before the first
+    return bool(ends[quotes[::2] - 1].all() and ends[quotes[1::2] + 1].all())
+
+
 def _place(path: str | Path | bytes, name: str) -> str:
     return name if isinstance(path, bytes) else f"{name}={str(path)!r}"
 
 
 @contextmanager
-def _lines(path: str | Path | bytes, where: str) -> Iterator[Iterator[str]]:
+def _lines(path: str | Path | bytes, where: str) -> Iterator[TextIO]:
     """Return the lines of a file, or of its content. Raise in plain words if they cannot be
     read.
     """

@@ -156,7 +156,9 @@ def _expect_levels(first: Any, other: Any) -> None:
 
 
 def check_few_records(case: Case, seconds: float) -> None:
-    """Check that no records, and one, are data sets like any other: they fit, and are answered."""
+    """Check that no records, and one, are data sets like any other: they fit, and are answered, by
+    finite numbers.
+    """
     if case.kind == "input":
         return
     least = 1 if case.weaker else 0
@@ -164,9 +166,15 @@ def check_few_records(case: Case, seconds: float) -> None:
         try:
             fitted = case.fitted(case.records[:n])
             if case.kind == "answerer":
-                fitted.release(np.asarray(case.queries)[:1])
+                answer = fitted.release(np.asarray(case.queries)[:1])
+                told = [answer.values[~answer.withheld]]
+            else:
+                told = list(fitted.arrays().values()) if hasattr(fitted, "arrays") else []
         except Exception as error:
             expect(False, "few records", f"{n} records: {type(error).__name__}: {error}")
+        numbers = [one for one in map(np.asarray, told) if one.dtype.kind == "f"]
+        finite = all(np.isfinite(one).all() for one in numbers)
+        expect(finite, "few records", f"{n} records: NaN or an infinity is released")
     if case.weaker:
         words = fitted.card().to_markdown()
         expect(case.weaker in words, "few records", f"the card does not say {case.weaker!r}")

@@ -1,4 +1,6 @@
-"""Bundles of certified systems whose parts do not fit together are refused, whoever wrote them."""
+"""Bundles of certified systems whose parts do not fit together are refused, whoever wrote them; and
+records of one owner.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from reticent.core.errors import CorruptBundle
+from reticent.core.errors import CorruptBundle, InvalidInput
 from reticent.systems import (
     CertifiedClassifier,
     CertifiedNetwork,
@@ -97,6 +100,9 @@ def test_a_bundle_that_does_not_fit_together_is_refused(name: str, tmp_path: Pat
     public = {"public_X": X, "public_y": Y} if name == "beside" else {}
     system = SYSTEMS[name].fit(X, Y, **public)
     type(system).load(system.save(tmp_path / "good"))
+    nobody = clone(system).fit(X[:0], Y[:0], **public)
+    again = type(system).load(nobody.save(tmp_path / "nobody"))
+    np.testing.assert_array_equal(again.stable_distances(X), nobody.stable_distances(X))
     for place, change in enumerate(CHANGES[name]):
         bundle = system.bundle()
         settings = copy.deepcopy(bundle.settings)
@@ -105,3 +111,10 @@ def test_a_bundle_that_does_not_fit_together_is_refused(name: str, tmp_path: Pat
         bad = dataclasses.replace(bundle, settings=settings, arrays=arrays)
         with pytest.raises(CorruptBundle):
             type(system).load(bad.write(tmp_path / str(place)))
+
+
+@pytest.mark.parametrize("name", ["intervals", "network"])
+def test_two_records_of_one_identity_are_refused(name: str) -> None:
+    """Whoever owns both is no record. Intervals and reserves each look by themselves."""
+    with pytest.raises(InvalidInput, match="identities"):
+        clone(SYSTEMS[name]).fit(np.eye(2), [0, 1], ["anna", "anna"])

@@ -29,15 +29,6 @@ def fitted(points: tuple[np.ndarray, np.ndarray]) -> PosthocClassifier:
     return PosthocClassifier(epsilon=2.0, delta=0.0, radius=0.5, **TRAINED).fit(*points)
 
 
-def test_frequencies_follow_the_stated_probabilities(fitted: PosthocClassifier, points) -> None:
-    inputs = np.repeat(points[0][:1], 40_000, axis=0)
-    chances = fitted.probabilities(inputs[:1])[0]
-    seen = np.array(
-        [(fitted.simulate(inputs, seed=1).values == label).mean() for label in fitted.classes_]
-    )
-    np.testing.assert_allclose(seen, chances, atol=5 * 0.5 / np.sqrt(len(inputs)))
-
-
 def test_log_probabilities_of_neighbours_differ_by_at_most_epsilon(
     fitted: PosthocClassifier, points
 ) -> None:

@@ -5,6 +5,7 @@ refused when it is loaded.
 from __future__ import annotations
 
 import copy
+import re
 import tracemalloc
 from contextlib import closing
 from dataclasses import replace
@@ -22,6 +23,7 @@ from reticent.networks import Affine, Network
 from reticent.networks.sorting import pair_sort
 from reticent.noise import SeededSampler
 from reticent.release.bundle import Bundle
+from reticent.systems.power.cards import power_card
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.query import PowerQuery, PowerSetting
 from reticent.tables.attributes import Categorical, Numeric
@@ -73,6 +75,18 @@ def test_costs_within_a_radius_add_up_within_one_schema_only(tmp_path: Path) -> 
         assert asked(one, SCHEMA.encode(rows), **books).receipt.booked
         with pytest.raises(IncompatibleGuarantees):
             asked(other, wide.encode(rows), **books)
+
+
+def test_the_offset_of_the_lipschitz_statement_is_on_the_card() -> None:
+    for epsilon in (0.01, 3.0):
+        found = query(epsilon=epsilon)
+        card = power_card(found)
+        shown = re.search(r"e\^\((.*) r / 0.3 \+ (.*)\): Lipschitz", card.protected)
+        assert shown is not None
+        assert float(shown[1]) == epsilon
+        offset = found.mechanism.metric_offset
+        assert offset <= float(shown[2]) <= 1.1 * offset
+    assert "Lipschitz" not in power_card(query(mechanism="gaussian", delta=1e-5)).protected
 
 
 def test_the_digest_of_a_schema_is_of_what_it_says() -> None:

@@ -1,8 +1,7 @@
 """What is public does not depend by a bit on how many private records there are.
 
 Released models: ``reticent.testing`` compares what is public and what each record adds. Here are
-the query voters, whose queries are public and are worked on beside private records, and the maps
-that records go through first.
+the query voters, whose queries are public and are worked on beside private records.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ import reticent.systems.votes.linear_vote as linear_vote
 import reticent.systems.votes.query_votes as query_votes
 from reticent.release.fits import not_counted
 from reticent.systems import LinearVoteClassifier, PublicReference
-from reticent.training.features import HogFeatures
-from reticent.training.public_features import PatchFeatures, PublicPCA, features_of
 
 RANDOM = np.random.default_rng(0)
 PUBLIC = RANDOM.normal(size=(200, 37))
@@ -115,35 +112,3 @@ def test_records_vote_alike_in_any_order_and_with_any_number_of_threads(system: 
         with threadpool_limits(1):
             other = system.fit(ROWS[order], LABELS[order], **FIT)
             np.testing.assert_array_equal(first, other.vote_table(QUERIES))
-
-
-class Own:
-    """A map of somebody's own, which multiplies all the rows that it gets at once."""
-
-    name = "products"
-
-    def __init__(self) -> None:
-        self.matrix = np.random.default_rng(1).normal(size=(64, 20))
-
-    def features(self, inputs: Any) -> np.ndarray:
-        return np.asarray(inputs) @ self.matrix
-
-
-PICTURES = RANDOM.random((140, 64))
-PATCHES = PatchFeatures(image_shape=(1, 8, 8), filters=5, patch=3, pool=2).fit(PICTURES)
-MAPS = {
-    "own": Own(),
-    "patches": PATCHES,
-    "components": PublicPCA(components=4).fit(PICTURES),
-    "components of one's own": PublicPCA(components=4, of=Own()).fit(PICTURES),
-    "gradients": HogFeatures(image_shape=(1, 8, 8), cell=4, orientations=9, upright=False),
-}
-
-
-@pytest.mark.parametrize("name", MAPS)
-@pytest.mark.parametrize("n", [0, 1, 8, 63, 127])
-def test_features_are_the_same_beside_one_record_more(name: str, n: int) -> None:
-    few = features_of(MAPS[name], PICTURES[:n])
-    np.testing.assert_array_equal(few, features_of(MAPS[name], PICTURES[: n + 1])[:n])
-    with threadpool_limits(1):
-        np.testing.assert_array_equal(few, features_of(MAPS[name], PICTURES[:n]))

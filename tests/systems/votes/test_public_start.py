@@ -1,4 +1,4 @@
-"""What is public of a ``PublicStartClassifier`` stays public, and what is saved answers."""
+"""What is public of a start from public labels or targets stays public."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.covariance import ledoit_wolf_shrinkage
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 
+from reticent.mechanisms import NoisySums
 from reticent.release.fits import not_counted
-from reticent.systems import PublicStartClassifier
+from reticent.systems import PublicStartClassifier, PublicStartRegressor
 from reticent.systems.votes.estimator import Given
 from reticent.systems.votes.started_model import curvature_told, steadied
-from tests.systems.votes.tiny import Told, told
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(500, 4))
 CODES = (ROWS[:, 0] + ROWS[:, 1] ** 2 + RNG.normal(size=500) > 0.5).astype(int)
+TARGETS = ROWS[:, 0] + np.abs(ROWS[:, 1]) + 0.3 * RNG.normal(size=500)
 PUBLIC: dict[str, Any] = {"public_X": ROWS[400:], "public_y": CODES[400:]}
+PUBLIC_TARGETS: dict[str, Any] = {"public_X": ROWS[400:], "public_y": TARGETS[400:]}
 
 
 def model(**more: Any) -> PublicStartClassifier:
@@ -26,27 +29,62 @@ def model(**more: Any) -> PublicStartClassifier:
     return PublicStartClassifier(**{**settings, **more})
 
 
-@pytest.mark.parametrize(
-    ("records", "counting"), [(100, "add-remove"), (100, "replace"), (None, "add-remove")]
-)
-def test_records_reach_the_model_by_released_sums_alone(records: int | None, counting: str) -> None:
+def regressor(**more: Any) -> PublicStartRegressor:
+    settings = {"epsilon": 4.0, "delta": 1e-5, "target_range": (-3, 5), "pool": [Ridge()]}
+    return PublicStartRegressor(**{**settings, **more})
+
+
+class Told:
+    """Stands for a ``SumSession``: keeps the totals, and "releases" the same numbers to everybody,
+    so that what follows can differ only where it depends on records in another way.
+    """
+
+    sampler = None
+    noise_scale = 1.0
+
+    def __init__(self, mechanism: NoisySums) -> None:
+        self.mechanism, self.sigmas = mechanism, mechanism.sigmas
+        self.totals: list[list[np.ndarray]] = []
+
+    def release(self, totals: Any) -> tuple[np.ndarray, ...]:
+        arrays = [np.array(total, dtype=np.float64) for total in totals]
+        self.totals.append(arrays)
+        rng = np.random.default_rng(len(self.totals))
+        return tuple(
+            np.rint(rng.normal(size=array.shape) * sigma).astype(np.int64)
+            for array, sigma in zip(arrays, self.sigmas, strict=True)
+        )
+
+
+def told(made: Any, X: np.ndarray, y: Any, **public: Any) -> Told:
+    """Let ``made`` learn from numbers that have nothing to do with the records."""
+    voters, rows = made._ready(Given(X, y, **public))
+    session = Told(made._mechanism())
+    made.learn(voters, rows, session)
+    return session
+
+
+STARTS: dict[str, tuple[Any, np.ndarray, dict[str, Any]]] = {
+    "counted": (model(), 1 - CODES, PUBLIC),
+    "stated": (model(records=100), 1 - CODES, PUBLIC),
+    "replaced": (model(records=100, counting="replace"), 1 - CODES, PUBLIC),
+    "no public labels": (model(), 1 - CODES, {"public_X": PUBLIC["public_X"]}),
+    "targets": (regressor(), -TARGETS, PUBLIC_TARGETS),
+    "targets, stated": (regressor(records=400), -TARGETS, PUBLIC_TARGETS),
+}
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_records_reach_the_model_by_released_sums_alone(name: str) -> None:
     """With the same released sums, models of any records are the same to the bit."""
-
+    unfitted, y, public = STARTS[name]
     found = []
     for n in (400, 7):
-        made = model(records=records, counting=counting)
-        told(made, ROWS[:n], 1 - CODES[:n], **PUBLIC)
-        found.append(made.weights_)
-    assert np.array_equal(*found)
-
-
-def test_records_reach_a_model_without_public_labels_by_released_sums_alone() -> None:
-    found = []
-    for n in (400, 7):
-        made = model()
-        told(made, ROWS[:n], 1 - CODES[:n], public_X=PUBLIC["public_X"])
-        found.append(np.r_[made.weights_[:, 0], made.bias_])
-    assert np.array_equal(*found)
+        made = clone(unfitted)
+        told(made, ROWS[:n], y[:n], **public)
+        parts = ("weights_", "bias_", "cuts_")
+        found.append([np.asarray(getattr(made, part, 0.0)).tolist() for part in parts])
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("records", [None, 400])
@@ -67,17 +105,31 @@ def test_a_start_without_public_labels_finds_rare_labels_and_their_rows(
     assert shares[codes[:6000] == 1].mean() > 3.0 * shares[codes[:6000] == 0].mean()
 
 
-def test_one_record_moves_a_gradient_by_its_stated_length_and_no_more() -> None:
-    """Three labels, all public ones another's: a residual of length sqrt(2) is cut to 1."""
-    made = model(classes=(0, 1, 2), records=1, rows="embedding")
-    public_y = np.where(PUBLIC["public_X"][:, 0] > 0, 1, 0)
-    given = Given(np.full((1, 4), 9.0), np.array([2]), PUBLIC["public_X"], public_y)
-    voters, public = made._ready(given)
-    session = Told(made._mechanism())
-    made.learn(voters, public, session)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("made", "y", "public_y"),
+    [
+        # three labels, all public ones another's: a residual of length sqrt(2) is cut to 1
+        (model(classes=(0, 1, 2), records=1, rows="embedding"), [2], ROWS[400:, 0] > 0),
+        # a target far beyond what public models say of it
+        (regressor(records=1, rows="embedding"), [-1e9], TARGETS[400:]),
+    ],
+)
+def test_one_record_moves_a_gradient_by_its_stated_length_and_no_more(
+    made: Any, y: Any, public_y: np.ndarray
+) -> None:
+    given = {"public_X": ROWS[400:], "public_y": public_y.astype(TARGETS.dtype)}
+    session = told(made, np.full((1, 4), 9.0), np.array(y), **given)
     bound = session.mechanism.blocks[0].bound
     longest = max(float(np.linalg.norm(totals[0])) for totals in session.totals)
     assert 0.99 * bound < longest <= bound
+
+
+@pytest.mark.parametrize("counting", ["add-remove", "replace"])
+def test_public_targets_that_are_all_alike_stop_no_fit_that_is_paid(counting: str) -> None:
+    """Public models are sure of everything then, and nothing may be divided by their spread."""
+    made = regressor(records=400, counting=counting, epsilon=0.1)
+    made.fit(ROWS[:400], TARGETS[:400], public_X=ROWS[400:], public_y=np.zeros(100))
+    assert np.isfinite(made.predict(ROWS[:9])).all()
 
 
 def test_public_labels_of_one_kind_are_a_start_from_their_shares() -> None:

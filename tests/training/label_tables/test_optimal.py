@@ -1,4 +1,6 @@
-"""The optimal table against linear programs over all pairs, solved by HiGHS."""
+"""The optimal table, on lattices and on graphs, against linear programs over all pairs, solved by
+HiGHS.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from scipy.optimize import linprog
 from scipy.sparse import lil_matrix
 
 from reticent.grids.lattice import Lattice
+from reticent.grids.public_graph import PublicGraph
 from reticent.grids.shares import WHOLE, excess
 from reticent.training.label_tables import exact_table
 from reticent.training.label_tables.optimal import simplex
@@ -27,12 +30,23 @@ def grid(shape: tuple[int, ...], reach: int = 1) -> Lattice:
     )
 
 
-def best_worth(weights: np.ndarray, lattice: Lattice, epsilon: float) -> float:
-    """Worth of the best table: one constraint for each ordered touching pair and label."""
-    labels, cells = weights.shape
-    index = np.stack(np.unravel_index(np.arange(cells), lattice.shape), axis=1)
+def graph_of(nodes: int, neighbours: int) -> PublicGraph:
+    points = np.random.default_rng(0).normal(size=(nodes, 2))
+    return PublicGraph.nearest(points, neighbours=neighbours)
+
+
+def touching(cells: Lattice | PublicGraph) -> np.ndarray:
+    """All ordered pairs of neighbouring cells."""
+    if isinstance(cells, PublicGraph):
+        return np.concatenate([cells.edges, cells.edges[:, ::-1]])
+    index = np.stack(np.unravel_index(np.arange(cells.size), cells.shape), axis=1)
     apart = np.abs(index[:, None] - index[None]).max(axis=2)
-    pairs = np.argwhere((apart > 0) & (apart <= lattice.reach))
+    return np.argwhere((apart > 0) & (apart <= cells.reach))
+
+
+def best_worth(weights: np.ndarray, neighbouring: Lattice | PublicGraph, epsilon: float) -> float:
+    """Worth of the best table: one constraint for each ordered touching pair and label."""
+    (labels, cells), pairs = weights.shape, touching(neighbouring)
     ratios = lil_matrix((len(pairs) * labels, cells * labels))
     sums = lil_matrix((cells, cells * labels))
     for row, (first, second) in enumerate(pairs):
@@ -53,26 +67,47 @@ def best_worth(weights: np.ndarray, lattice: Lattice, epsilon: float) -> float:
     return float(-solved.fun)
 
 
-def random_weights(lattice: Lattice, labels: int, seed: int) -> np.ndarray:
+def random_weights(lattice: Lattice | PublicGraph, labels: int, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     return rng.dirichlet(np.full(labels, 0.3), lattice.size).T * rng.random(lattice.size)
 
 
-@pytest.mark.parametrize(
-    ("shape", "reach"),
-    [((6,), 1), ((6,), 2), ((4, 3), 1), ((3, 3, 2), 1), ((5, 4), 2), ((1, 5), 1)],
-)
+CELLS = [
+    *(grid(shape) for shape in ((6,), (4, 3), (3, 3, 2), (1, 5))),
+    *(grid(shape, 2) for shape in ((6,), (5, 4))),
+    graph_of(40, 2),
+    graph_of(60, 5),
+]
+
+
+@pytest.mark.parametrize("lattice", CELLS, ids=lambda cells: f"{type(cells).__name__}-{cells.size}")
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_bound_and_table_enclose_the_linear_program(shape, reach, epsilon) -> None:
-    lattice = grid(shape, reach)
+def test_bound_and_table_enclose_the_linear_program(lattice, epsilon) -> None:
     weights = random_weights(lattice, 3, seed=0)
     best = best_worth(weights, lattice, epsilon)
     found = exact_table(weights, lattice=lattice, epsilon=epsilon, iterations=1500)
     assert best * (1 - 1e-7) <= found.bound <= best * 1.002
     assert found.solved == pytest.approx(best, rel=2e-3)
     assert excess(found.shares, found.shares, lattice=lattice, epsilon=epsilon) == 0
+    assert (found.shares.sum(axis=0, dtype=np.uint64) == WHOLE).all()
     assert found.worth == pytest.approx(float((weights * found.shares).sum()) / WHOLE)
     assert 0.985 * best <= found.worth <= best * (1 + 1e-9)
+
+
+def test_a_complete_graph_leaves_randomised_response() -> None:
+    """All nodes are joined, so no two inputs may be told apart by more than e^epsilon."""
+    truth = np.arange(20) % 2
+    weights = np.stack([truth == 0, truth == 1]) / 20
+    found = exact_table(weights, lattice=graph_of(20, 19), epsilon=1.0, iterations=2000)
+    assert found.worth == pytest.approx(math.e / (1 + math.e), abs=1e-3)
+
+
+def test_nodes_without_edges_answer_exactly_but_for_the_least_share() -> None:
+    graph = PublicGraph(points=[[0.0], [1.0], [9.0]], edges=[[0, 1]])
+    weights = np.array([[1, 1, 0], [0, 0, 1]]) / 3
+    found = exact_table(weights, lattice=graph, epsilon=0.5, iterations=200)
+    assert found.worth > 0.999
+    assert found.shares.min() >= 1
 
 
 @pytest.mark.parametrize("iterations", [50, 200])

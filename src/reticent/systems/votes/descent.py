@@ -29,6 +29,7 @@ class Descent(LinearModel):
     steps: int
 
     _momentum: ClassVar[float] = 0.0
+    _once = True
 
     @override
     def check_settings(self) -> None:

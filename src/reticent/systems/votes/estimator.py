@@ -24,7 +24,7 @@ from reticent.systems.features import Features, ends_of, rows_to_fit
 from reticent.systems.input_rows import input_rows
 from reticent.systems.releasing_system import inputs_as_fitted
 from reticent.systems.votes.outputs import Columns
-from reticent.systems.votes.voters import ShardedVoters, Voters, voters_of
+from reticent.systems.votes.voters import ReadVoters, Voters, voters_of
 from reticent.tables.frames import keep_names
 from reticent.tables.schema import TabularSchema
 from reticent.tables.shards import Shards
@@ -82,6 +82,9 @@ class VoteEstimator(BaseEstimator):
     _shapes: ClassVar[tuple[str, ...]] = ("schema", "map", "range", "components", "whitening")
     """Settings of ``features`` that it uses."""
 
+    _once: ClassVar[bool] = False
+    """True if it looks at points once, so that they need not lie beside the rows."""
+
     _reach: ClassVar[float | None] = None
     """Length to which vectors are cut where none is asked for; None where all have one length."""
 
@@ -96,7 +99,7 @@ class VoteEstimator(BaseEstimator):
         """Keep what is public of labels."""
         self._columns = columns
 
-    def _prepare(self, given: Given) -> tuple[Voters | ShardedVoters, PublicRows | None]:
+    def _prepare(self, given: Given) -> tuple[Voters | ReadVoters, PublicRows | None]:
         """Return records and public rows as points. Refuse what does not fit, before any charge.
 
         Raises:
@@ -131,10 +134,12 @@ class VoteEstimator(BaseEstimator):
             row_map, inputs.shape[1], public_features, public_codes, columns
         )
         points_of = _Points(space, row_map)
-        voters: Voters | ShardedVoters
+        voters: Voters | ReadVoters
         if shards is not None:
             shards.check()
-            voters = ShardedVoters(shards, codes, points_of)
+            voters = ReadVoters(shards, codes, points_of)
+        elif self._once and numbers is None and row_map is None:
+            voters = ReadVoters(inputs, codes, points_of)
         else:
             voters = voters_of(points_of(inputs), codes, numbers)
         self._adjacency = self._protected(by_person=persons is not None)

@@ -15,7 +15,7 @@ from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.linear_model import RESIDUAL, inverse_moments, scores_of
 from reticent.systems.votes.outputs import TARGET_STEPS, Output
 from reticent.systems.votes.released_regressor import ReleasedRegressor
-from reticent.systems.votes.voters import ShardedVoters, Voters
+from reticent.systems.votes.voters import ReadVoters, Voters
 
 _RATE = 0.7  # in the metric of public rows, where 1 is the step to the minimum of squares
 _RIDGE = 0.1
@@ -90,7 +90,7 @@ class NoisyGradientRegressor(Descent, ReleasedRegressor):
 
     @override
     def learn(
-        self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
+        self, voters: Voters | ReadVoters, public: PublicRows | None, session: SumSession
     ) -> None:
         super().learn(voters, public, session)
         del self._inverse

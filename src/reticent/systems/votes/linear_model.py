@@ -23,7 +23,8 @@ from reticent.systems.votes.estimator import PublicRows
 from reticent.systems.votes.outputs import Output
 from reticent.systems.votes.released_model import ReleasedModel
 from reticent.systems.votes.sums import outer_sum
-from reticent.systems.votes.voters import ShardedVoters, Voters
+from reticent.systems.votes.voters import ReadVoters, Voters
+from reticent.tables.shards import Shards
 from reticent.training.public_space import (
     INTERCEPT,
     LENGTH,
@@ -115,7 +116,7 @@ class LinearModel(ReleasedModel):
 
     @override
     def learn(
-        self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
+        self, voters: Voters | ReadVoters, public: PublicRows | None, session: SumSession
     ) -> None:
         blocks, parts = Directions(voters, self), self._parts
         counter, move = self._counter(session), self._mover(session)
@@ -213,16 +214,22 @@ class LinearModel(ReleasedModel):
 class Directions:
     """Records with their directions, as often as they are asked for.
 
-    They are kept, in 16 bits, where the records are in memory, and otherwise read again.
+    They are kept, in 16 bits, where the records are in memory, and otherwise read again. Points are
+    kept only for a model that looks at them again.
     """
 
-    def __init__(self, voters: Voters | ShardedVoters, model: LinearModel) -> None:
+    def __init__(self, voters: Voters | ReadVoters, model: LinearModel) -> None:
         self._voters = voters
         self._model = model
         # Whole numbers of at most ``LENGTH``, 2^14.
         self._kept = (
-            [(part, ways.astype(np.int16)) for part, ways in self._all()]
-            if isinstance(voters, Voters)
+            [
+                (Voters(part.points[:, :0].copy(), part.codes, part.starts), ways.astype(np.int16))
+                if model._once
+                else (part, ways.astype(np.int16))
+                for part, ways in self._all()
+            ]
+            if isinstance(voters, Voters) or not isinstance(voters.rows, Shards)
             else None
         )
 

@@ -18,7 +18,7 @@ from reticent.systems.votes.query_votes import QueryVotes
 from reticent.systems.votes.responses import MarginResponse, Response
 from reticent.systems.votes.sums import VOTE
 from reticent.systems.votes.teachers import Teachers, answers_of
-from reticent.systems.votes.voters import ShardedVoters, Voters
+from reticent.systems.votes.voters import ReadVoters, Voters
 from reticent.training.public_space import RowMap
 
 
@@ -118,7 +118,7 @@ class PateClassifier(QueryVotes):
         return RowsAsTheyAre(width), public_features
 
     @override
-    def _prepare(self, given: Given) -> tuple[Voters | ShardedVoters, PublicRows | None]:
+    def _prepare(self, given: Given) -> tuple[Voters | ReadVoters, PublicRows | None]:
         voters, public = super()._prepare(given)
         self._owners = None
         if given.persons is not None:
@@ -130,7 +130,7 @@ class PateClassifier(QueryVotes):
         return voters, public
 
     @override
-    def _keep(self, voters: Voters | ShardedVoters) -> None:
+    def _keep(self, voters: Voters | ReadVoters) -> None:
         blocks = list(voters.blocks())
         rows = np.concatenate([block.points for block in blocks])
         codes = np.concatenate([block.codes for block in blocks])

@@ -19,7 +19,7 @@ from reticent.systems.votes.outputs import Output
 from reticent.systems.votes.released_classifier import ReleasedClassifier
 from reticent.systems.votes.started_model import StartedModel, all_scores
 from reticent.systems.votes.sums import unit_sum
-from reticent.systems.votes.voters import ShardedVoters, Voters
+from reticent.systems.votes.voters import ReadVoters, Voters
 from reticent.training.public_pool import ClassColumn, checked_pool, usual_pool
 
 _SOFTER = 0.75
@@ -278,7 +278,7 @@ class PublicModelsClassifier(PublicStartClassifier):
 
     @override
     def learn(
-        self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
+        self, voters: Voters | ReadVoters, public: PublicRows | None, session: SumSession
     ) -> None:
         self.weights_ = np.zeros((self._unit.shape[1], self._parts[-1].stop))
         del self._unit

@@ -31,7 +31,7 @@ from reticent.systems.votes.estimator import Given, PublicRows, VoteEstimator
 from reticent.systems.votes.outputs import ClassOutput, Columns
 from reticent.systems.votes.responses import Response, response_of
 from reticent.systems.votes.sums import VOTE, centred_length, most_records, one_hot
-from reticent.systems.votes.voters import ShardedVoters, Voters
+from reticent.systems.votes.voters import ReadVoters, Voters
 from reticent.tables.shards import Shards
 
 _AT_ONCE = 2**25
@@ -71,7 +71,7 @@ class QueryVotes(ClassifierMixin, PredictsByRelease, VoteEstimator):
     response_: Response = learned()
     _prepaid: Prepaid = learned()
     _data_use: DataUse | None = learned()
-    _voters: Voters | ShardedVoters = learned()
+    _voters: Voters | ReadVoters = learned()
 
     def fit(
         self,
@@ -291,7 +291,7 @@ class QueryVotes(ClassifierMixin, PredictsByRelease, VoteEstimator):
         )
 
     @override
-    def _keep(self, voters: Voters | ShardedVoters) -> None:
+    def _keep(self, voters: Voters | ReadVoters) -> None:
         self._voters = voters
 
     def _noisy_scores(self, points: Array, sampler: Sampler, noise_scale: float) -> Array:

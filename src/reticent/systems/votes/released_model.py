@@ -29,7 +29,7 @@ from reticent.systems.votes.cards import released_model_card
 from reticent.systems.votes.estimator import Given, PublicRows, VoteEstimator
 from reticent.systems.votes.outputs import Columns
 from reticent.systems.votes.sums import most_records
-from reticent.systems.votes.voters import ShardedVoters, Voters
+from reticent.systems.votes.voters import ReadVoters, Voters
 from reticent.tables.shards import Shards
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ class ReleasedModel(VoteEstimator):
             self.__dict__ = fresh.__dict__
         return self
 
-    def _ready(self, given: Given) -> tuple[Voters | ShardedVoters, PublicRows | None]:
+    def _ready(self, given: Given) -> tuple[Voters | ReadVoters, PublicRows | None]:
         """Return records and public rows as points, and settle what public rows decide.
 
         Refuse what does not fit, before any charge.
@@ -275,7 +275,7 @@ class ReleasedModel(VoteEstimator):
 
     def _release(
         self,
-        voters: Voters | ShardedVoters,
+        voters: Voters | ReadVoters,
         public: PublicRows | None,
         sampler: Sampler,
         noise_scale: float,
@@ -337,7 +337,7 @@ class ReleasedModel(VoteEstimator):
 
     @abstractmethod
     def learn(
-        self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
+        self, voters: Voters | ReadVoters, public: PublicRows | None, session: SumSession
     ) -> None:
         """Release the sums by ``session.release``, and make the model of what it returns.
 

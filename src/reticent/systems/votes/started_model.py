@@ -25,7 +25,7 @@ from reticent.systems.votes.linear_model import (
     scores_of,
 )
 from reticent.systems.votes.outputs import Columns, Output
-from reticent.systems.votes.voters import ShardedVoters, Voters
+from reticent.systems.votes.voters import ReadVoters, Voters
 from reticent.training.public_space import LENGTH, RowMap
 from reticent.training.public_start import KINDS, OFFSET_STEPS, PublicColumn, PublicStart
 
@@ -159,7 +159,7 @@ class StartedModel(LinearModel):
 
     @override
     def learn(
-        self, voters: Voters | ShardedVoters, public: PublicRows | None, session: SumSession
+        self, voters: Voters | ReadVoters, public: PublicRows | None, session: SumSession
     ) -> None:
         super().learn(voters, public, session)
         del self._unit

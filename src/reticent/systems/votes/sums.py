@@ -15,7 +15,7 @@ import numpy as np
 from reticent.core.arrays import Array, Integers
 from reticent.core.errors import InvalidInput
 from reticent.grids.whole_numbers import EXACT, clipped, exact_product
-from reticent.systems.votes.voters import ShardedVoters, Voters
+from reticent.systems.votes.voters import ReadVoters, Voters
 
 VOTE = 2.0**20
 """Grid steps in one vote: weights are at most that."""
@@ -34,7 +34,7 @@ def centred_length(classes: int) -> float:
     return math.nextafter(math.sqrt(classes * (classes - 1)), math.inf)
 
 
-def most_records(voters: Voters | ShardedVoters, *bounds: float) -> int:
+def most_records(voters: Voters | ReadVoters, *bounds: float) -> int:
     """Return how many records sums are exact for. It is called before any charge.
 
     The refusal of more looks at the records, so that the guarantee is for data sets of at most so

@@ -49,19 +49,19 @@ class Voters:
 
 
 @dataclass(frozen=True, eq=False)
-class ShardedVoters:
+class ReadVoters:
     """Records that are read, and made points, whenever they are asked.
 
     What is summed over records are whole numbers that doubles hold exactly, so the sum over blocks
     is that over one table, however the records are split.
 
     Attributes:
-        shards: the records.
-        codes: codes as ``Voters`` has them, in the order of the shards.
+        rows: the records in shards, or a table of them in memory, shape (n, features), finite.
+        codes: codes as ``Voters`` has them, in the order of the records.
         points_of: map from rows, shape (n, features), to points, each from its own row alone.
     """
 
-    shards: Shards
+    rows: Shards | Array
     codes: Integers
     points_of: Callable[[Array], Array]
 
@@ -75,8 +75,13 @@ class ShardedVoters:
 
     def blocks(self) -> Iterator[Voters]:
         """Yield a few thousand of them at a time."""
-        start = 0
-        for rows in self.shards.blocks():
+        start, table = 0, self.rows
+        tables = (
+            table.blocks()
+            if isinstance(table, Shards)
+            else (table[at : at + _BLOCK] for at in range(0, max(1, len(table)), _BLOCK))
+        )
+        for rows in tables:
             yield Voters(self.points_of(rows), self.codes[start : start + len(rows)], None)
             start += len(rows)
 
