@@ -19,7 +19,7 @@ import numpy.typing as npt
 from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import CertificationFailed, InvalidInput
-from reticent.core.workers import results_of
+from reticent.core.workers import results_of, workers_of
 from reticent.retraining.training_network import Factors, IntervalNetwork
 from reticent.retraining.training_settings import RECORDS_AT_ONCE, TrainingGrids, TrainingSettings
 from reticent.retraining.training_sums import (
@@ -33,7 +33,7 @@ from reticent.retraining.training_sums import (
 )
 
 _ELEMENTS_AT_ONCE = 2**20  # of a table (boxes, units, units, records) without hidden layers
-_NESTED_AT_ONCE = 16  # distances that share what their smallest and largest box tell
+_NESTED_AT_ONCE = 32  # distances that share what their smallest and largest box tell
 _LARGE_BLOCK = 31 * 2**20  # bytes; 32 MiB is the most at which glibc adapts
 
 
@@ -233,19 +233,19 @@ def parameter_intervals(
         )
     batches = []
     for index in range(settings.batches):
-        own = member == index if settings.batches > 1 else slice(None)
+        own = np.flatnonzero(member == index)
+        # By labels: most blocks of records then have signals of one sign.
+        own = own[np.argsort(truth[own], kind="stable")]
         batches.append((grids.inputs(points[own]), truth[own]))
-    group = (
-        _NESTED_AT_ONCE
-        if settings.hidden
-        else max(1, _ELEMENTS_AT_ONCE // (settings.outputs**2 * RECORDS_AT_ONCE))
-    )
+    if settings.hidden:
+        number = max(-(-(k_max + 1) // _NESTED_AT_ONCE), min(k_max + 1, workers_of(n_jobs)))
+    else:
+        group = max(1, _ELEMENTS_AT_ONCE // (settings.outputs**2 * RECORDS_AT_ONCE))
+        number = -(-(k_max + 1) // group)
     clips = [Clip(*grids.clips(layer), grids.shift(layer)) for layer in range(len(grids.start))]
     lower = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
     upper = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
-    groups = [
-        np.arange(first, min(first + group, k_max + 1)) for first in range(0, k_max + 1, group)
-    ]
+    groups = np.array_split(np.arange(k_max + 1), number)
     trained = results_of(
         ((_trained, grids, clips, batches, part) for part in groups),
         n_jobs=n_jobs,

@@ -81,19 +81,17 @@ class Entries(NamedTuple):
     records: Integers
     columns: Integers
 
-    def both_ends(self, factors: Factors, rows: int) -> tuple[Array, Array, Array | None]:
-        """Return negated lower ends, and upper ends, shape (boxes, entries), not clipped, and the
-        shares of their records.
-        """
+    def of(self, factors: Factors, rows: int) -> Factors:
+        """Return these entries' factors: a row for each box, a record for each entry."""
         low, high = (
             np.take(ends.reshape(len(ends) // rows, -1), self.places, axis=1)
             for ends in (factors.row_low, factors.row_high)
         )
-        lower = upper = factors.column_high[self.columns, self.records]
+        lower = upper = factors.column_high[self.columns, self.records][None]
         if factors.column_low is not factors.column_high:
-            lower = factors.column_low[self.columns, self.records]
+            lower = factors.column_low[self.columns, self.records][None]
         share = None if factors.share is None else factors.share[self.records]
-        return _largest(low, high, -lower), _largest(low, high, upper), share
+        return Factors(low, high, lower, upper, share)
 
 
 class Clipped(NamedTuple):
@@ -154,14 +152,14 @@ def block_sums(factors: Factors, clip: Clip, clipped: Clipped, rows: int) -> Int
         sums = np.empty((2, len(factors.row_low), columns))
     sums = sums.reshape(2, -1, rows, columns)
     for column in clipped.dense:
-        values = factors.column_low[column], factors.column_high[column]
-        for side, ends in zip(sums, _both_ends(factors, *values), strict=True):
-            clip.cut(ends, factors.share)
+        for upper, side in enumerate(sums):
+            ends = clip.cut(_ends(factors, column, bool(upper)), factors.share)
             side[..., column] = (ends @ np.ones(n)).reshape(-1, rows)
     if len(clipped.starts):
-        *both, share = clipped.entries.both_ends(factors, rows)
-        for side, ends in zip(sums, both, strict=True):
-            taken = ends - clip.cut(ends.copy(), share)
+        some = clipped.entries.of(factors, rows)
+        for upper, side in enumerate(sums):
+            ends = _ends(some, 0, bool(upper))
+            taken = ends - clip.cut(ends.copy(), some.share)
             side[:, *clipped.lines] -= np.add.reduceat(taken, clipped.starts, axis=1)
     return sums.astype(np.int64)
 
@@ -182,21 +180,22 @@ def _unclipped_sums(factors: Factors) -> tuple[Array, Array]:
     return -least, high @ np.maximum(upper, 0.0).T + low @ np.minimum(upper, 0.0).T
 
 
-def _both_ends(factors: Factors, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Return negated lower ends, and upper ends, of rows times a column, not clipped."""
-    rows = factors.row_low, factors.row_high
-    return _largest(*rows, -lower), _largest(*rows, upper)
+def _ends(factors: Factors, column: int | Integers, upper: bool) -> Array:
+    """Return upper, or negated lower, ends of gradients, not clipped, shape (rows, n).
 
-
-def _largest(low: Array, high: Array, values: Array) -> Array:
-    """Return the largest products of rows in [low, high] and values.
-
-    Values are one end of a column's: either the column is known exactly, or rows are not negative
-    and that end is the one to take.
+    Args:
+        factors: the factors.
+        column: one column, or one for each row.
+        upper: which ends.
     """
-    ends = np.asarray(high * values)
-    if values.min(initial=0.0) < 0:
-        np.maximum(ends, low * values, out=ends)
+    values = factors.column_high[column] if upper else -factors.column_low[column]
+    # Either the column is known exactly or the rows are non-negative: the larger product is the
+    # upper end.
+    if values.max(initial=0.0) <= 0.0:
+        return np.asarray(factors.row_low * values)
+    ends = np.asarray(factors.row_high * values)
+    if values.min(initial=0.0) < 0.0:
+        np.maximum(ends, factors.row_low * values, out=ends)
     return ends
 
 
@@ -277,9 +276,8 @@ class RecordEnds:
         row, column = np.divmod(lines, self.total.shape[2])
         blocks = []
         for part in self.parts:
-            values = part.column_high[column] if self.upper else -part.column_low[column]
-            ends = _largest(part.row_low[row], part.row_high[row], values)
-            blocks.append(self.clip.cut(ends, part.share))
+            own = replace(part, row_low=part.row_low[row], row_high=part.row_high[row])
+            blocks.append(self.clip.cut(_ends(own, column, self.upper), part.share))
         return np.concatenate(blocks, axis=1)
 
     def at(self, places: SmallEnds) -> Array:
@@ -290,8 +288,8 @@ class RecordEnds:
         boxes = len(self.total)
         found = np.full((boxes, len(places.lines) * places.most), np.inf)
         for index, entries, position in places.parts:
-            negated, upper, share = entries.both_ends(self.parts[index], self.total.shape[1])
-            found[:, position] = self.clip.cut(upper if self.upper else negated, share)
+            some = entries.of(self.parts[index], self.total.shape[1])
+            found[:, position] = self.clip.cut(_ends(some, 0, self.upper), some.share)
         return np.sort(found.reshape(boxes, len(places.lines), places.most), axis=2)
 
 
