@@ -51,7 +51,7 @@ def record_ends(values: np.ndarray, clip: Clip, *, blocks: int = 1) -> RecordEnd
 
 def bounds(ends: RecordEnds, distances: np.ndarray, *, counting: str) -> list[float]:
     """Bounds at increasing distances, whose boxes are nested."""
-    removable = Removable.of(ends.box(0), ends.box(-1), distances, counting=counting)
+    removable = Removable.between(ends.box(0), ends.box(-1), distances, counting=counting)
     return mean_bound(ends, distances, removable, counting=counting)[:, 0, 0].tolist()
 
 

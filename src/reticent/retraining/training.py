@@ -382,7 +382,7 @@ def _mean_bounds(
     else:
         blocks, settled[0] = _settled(last, clips[0], batch)
 
-    def factors(network: IntervalNetwork) -> list[list[Factors]]:
+    def of_blocks(network: IntervalNetwork) -> list[list[Factors]]:
         return [
             (last if block.summed is None else network).factors(block.inputs, block.labels)
             for block in blocks
@@ -394,7 +394,7 @@ def _mean_bounds(
         return replace(part, column_low=block.summed, column_high=block.summed)
 
     one_by_one = hidden and not alike
-    found = factors(last if one_by_one or alike else network(slice(None)))
+    found = of_blocks(last if one_by_one or alike else network(slice(None)))
     rows = [len(part.row_low) for part in found[0]]
     entries = [
         [
@@ -423,10 +423,10 @@ def _mean_bounds(
         return layers
 
     of_last = gradients(found)
-    of_first = gradients(factors(network(0))) if one_by_one else of_last
+    of_first = gradients(of_blocks(network(0))) if one_by_one else of_last
     removable = [
         [
-            Removable.of(one.box(0), other.box(-1), distances, counting=counting)
+            Removable.between(one.box(0), other.box(-1), distances, counting=counting)
             for one, other in zip(*sides, strict=True)
         ]
         for sides in zip(of_first, of_last, strict=True)
@@ -444,7 +444,7 @@ def _mean_bounds(
     if one_by_one:
         each = [bounds(of_first, distances[:1])]
         for place in range(1, len(distances) - 1):
-            own = gradients(factors(network(place)))
+            own = gradients(of_blocks(network(place)))
             each.append(bounds(own, distances[place : place + 1]))
         each.append(bounds(of_last, distances[-1:]))
     else:

@@ -116,8 +116,12 @@ class Clipped(NamedTuple):
         size = np.maximum(-factors.row_low, factors.row_high)
         dense, places, columns = [], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         largest = np.maximum(-factors.column_low, factors.column_high)
+        none = np.zeros(0, np.int64)
+        within = size.max(initial=0.0) * largest.max(axis=1, initial=0.0) <= np.min(
+            gamma, initial=clip.below
+        )
         for column, values in enumerate(largest):
-            found = np.flatnonzero(size * values > gamma)
+            found = none if within[column] else np.flatnonzero(size * values > gamma)
             if 4 * len(found) > size.size:
                 dense.append(column)
             else:
@@ -271,6 +275,15 @@ class RecordEnds:
         parts = [part.box(place, self.total.shape[1]) for part in self.parts]
         return replace(self, parts=parts, total=self.total[[place]])
 
+    def least(self) -> Array:
+        """Return numbers that no end of a line over one box is below, shape (lines,)."""
+        sizes = []
+        for part in self.parts:
+            rows = np.maximum(-part.row_low, part.row_high).max(axis=1, initial=0.0)
+            columns = np.maximum(-part.column_low, part.column_high).max(axis=1, initial=0.0)
+            sizes.append((rows[:, None] * columns).ravel())
+        return -np.max(sizes, axis=0)
+
     def of(self, lines: Integers) -> Array:
         """Return every record's end over one box, shape (lines, records)."""
         row, column = np.divmod(lines, self.total.shape[2])
@@ -307,7 +320,7 @@ class Removable:
     places: SmallEnds
 
     @classmethod
-    def of(
+    def between(
         cls, first: RecordEnds, last: RecordEnds, distances: Integers, *, counting: Counting
     ) -> Removable:
         """Return what the ends over the smallest and over the largest box tell about all.
@@ -337,8 +350,9 @@ class Removable:
         # numerator: as many as possible are best, if that is large beside the size.
         large = numerator > 2.0 * (records + 2.0 * k)
         at_once = max(1, _ENDS_AT_ONCE // max(records, 1))
-        for start in range(0, lines if most and counting != "insert" else 0, at_once):
-            own = np.arange(start, min(start + at_once, lines))
+        near = np.flatnonzero(first.least() < limit) if most and counting != "insert" else line[0]
+        for start in range(0, len(near), at_once):
+            own = near[start : start + at_once]
             smallest = first.of(own)
             kept = smallest.min(axis=1) < limit[own]
             own, smallest = own[kept], smallest[kept]
