@@ -282,7 +282,7 @@ class RecordEnds:
             rows = np.maximum(-part.row_low, part.row_high).max(axis=1, initial=0.0)
             columns = np.maximum(-part.column_low, part.column_high).max(axis=1, initial=0.0)
             sizes.append((rows[:, None] * columns).ravel())
-        return -np.max(sizes, axis=0)
+        return np.asarray(-np.max(sizes, axis=0))
 
     def of(self, lines: Integers) -> Array:
         """Return every record's end over one box, shape (lines, records)."""
