@@ -7,6 +7,7 @@ from typing import Any
 import mpmath
 import pytest
 
+from reticent.accounting.calibration import epsilon_per_answer
 from reticent.accounting.composition import (
     optimal_delta,
     optimal_epsilon,
@@ -72,6 +73,13 @@ def test_optimal_epsilon_inverts_optimal_delta_from_the_safe_side(delta: float) 
 def test_answers_that_spend_more_delta_than_there_is_are_refused() -> None:
     with pytest.raises(InvalidParameter, match=r"10 answers of delta 0\.01 already spend 0\.1"):
         smallest_epsilon(epsilon=0.5, answers=10, delta=0.05, answer_delta=0.01)
+
+
+def test_more_answers_than_a_table_holds_cost_their_sum() -> None:
+    asked: dict[str, Any] = {"answers": 10**12, "delta": 1e-6}
+    found = smallest_epsilon(epsilon=1e-9, answer_delta=0.0, **asked)
+    assert found.epsilon == pytest.approx(1000.0)
+    assert epsilon_per_answer(epsilon=1.0, **asked) == pytest.approx(1e-12)
 
 
 def test_large_numbers_neither_overflow_nor_warn() -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 from scipy import stats
 
-from reticent.core.errors import InvalidParameter
 from reticent.neighbours import NeighbourSearch, Records, SampledNeighbours, label_votes
 from reticent.noise import SecureSampler, SeededSampler
 
@@ -97,15 +95,16 @@ def test_one_unit_moves_one_vote_however_many_records_it_has() -> None:
     assert worst == math.sqrt(2)
 
 
-def test_a_unit_brings_as_many_records_as_it_may() -> None:
+def test_a_unit_brings_its_nearest_record_alone() -> None:
     points = np.array([[1.0], [2.0], [3.0], [4.0], [9.0]])
     search = NeighbourSearch(Records.of(points, [0, 0, 0, 1, 2], ["a", "a", "a", "b", "c"]))
     (block,) = search.lists([[0.0]], depth=5)
-    chosen = SampledNeighbours(search, neighbours=4, probability=1.0, per_unit=2).draw(
+    chosen = SampledNeighbours(search, neighbours=4, probability=1.0).draw(
         block, sampler=SecureSampler()
     )
     placed = points[np.argsort(search.records.places)]
-    assert placed[chosen[0], 0].tolist() == [1.0, 2.0, 4.0, 9.0]
+    assert placed[chosen[0, :3], 0].tolist() == [1.0, 4.0, 9.0]
+    assert chosen[0, 3] == -1
 
 
 # False-alarm rate 1e-6 each; seeded.
@@ -138,18 +137,18 @@ def test_the_distribution_is_that_of_sampling_first_and_searching_afterwards() -
     )
 
 
-def test_units_are_included_whole() -> None:
+def test_a_unit_is_included_by_one_coin() -> None:
     points = np.repeat(np.arange(3.0), 2)[:, None]
     records = Records.of(points, [0] * 6, [0, 1, 2, 0, 1, 2])
-    voters = SampledNeighbours(NeighbourSearch(records), neighbours=6, probability=0.4, per_unit=2)
+    voters = SampledNeighbours(NeighbourSearch(records), neighbours=6, probability=0.4)
     (block,) = voters.search.lists(np.zeros((1, 1)), depth=6)
     assert records.units is not None
     sizes = []
     for seed in range(4_000):
         chosen = voters.draw(block, sampler=SeededSampler(seed))[0]
         units = records.units[chosen[chosen >= 0]].tolist()
-        assert all(units.count(unit) == 2 for unit in units)
-        sizes.append(len(set(units)))
+        assert len(units) == len(set(units))
+        sizes.append(len(units))
     assert (
         stats.chisquare(
             np.bincount(sizes, minlength=4), 4_000 * stats.binom.pmf(range(4), 3, 0.4)
@@ -166,9 +165,3 @@ def test_fewer_records_than_neighbours_and_none_at_all() -> None:
         chosen = voters.draw(block, sampler=SecureSampler())
         assert (chosen >= 0).sum() == size
         assert label_votes(chosen, records.votes, classes=2).tolist() == [[size, 0]]
-
-
-def test_records_without_keys_have_one_each() -> None:
-    search = NeighbourSearch(Records.of(np.zeros((3, 1)), [0, 1, 1], None))
-    with pytest.raises(InvalidParameter, match="per_unit"):
-        SampledNeighbours(search, neighbours=2, probability=0.5, per_unit=2)

@@ -14,6 +14,9 @@ from reticent.core.checks import count, positive, probability
 from reticent.core.errors import InvalidParameter
 
 _BISECTIONS = 200
+MOST_ANSWERS = 2**24
+"""More answers need tables of a gigabyte, and only basic composition is used."""
+
 SMALLEST_DELTA = 1e-280
 """Below it only basic composition is used, since smaller probabilities leave the range of
 doubles.
@@ -48,7 +51,8 @@ def optimal_delta(
 
     Args:
         epsilon: epsilon of one answer, above 0.
-        answers: number of answers, at least 1.
+        answers: number of answers, at least 1. More than 2**24 have the delta of basic composition:
+            1 below the sum of epsilons.
         total_epsilon: total epsilon, at least 0.
         answer_delta: delta of one answer, in [0, 1).
 
@@ -88,7 +92,7 @@ def optimal_epsilon(*, epsilon: float, answers: int, delta: float, answer_delta:
     Returns:
         Total epsilon, or infinity where the answers' own delta already exceeds ``delta``. For delta
         below 1e-280 it is the sum of epsilons, since smaller probabilities leave the range of
-        doubles.
+        doubles. So it is for more than 2**24 answers.
 
     Example:
         >>> round(optimal_epsilon(epsilon=0.1, answers=1000, delta=1e-5, answer_delta=0.0), 3)
@@ -183,6 +187,8 @@ def _pure_delta(epsilon: float, answers: int) -> Callable[[float], float]:
     """Return delta of ``answers`` pure answers as a function of total epsilon, rounded up. The
     binomial weights are computed once.
     """
+    if answers > MOST_ANSWERS:
+        return lambda total: float(total < answers * epsilon)
     lies = np.arange(answers + 1)
     losses = np.asarray((answers - 2.0 * lies) * epsilon, dtype=np.float64)
     # A lie has probability 1/(1 + e^epsilon). The logarithmic weights neither overflow nor cancel

@@ -79,7 +79,7 @@ class AuditCase:
         return by_coin(lambda n: self.first(n, sampler), lambda n: self.second(n, sampler))
 
     def bet(
-        self, *, draws: int, alpha: float, sampler: Sampler, stop: bool = False, seed: int = 0
+        self, *, draws: int, alpha: float, sampler: Sampler, stop: bool = False
     ) -> SequentialTest:
         """Return the test of the claim after so many draws.
 
@@ -88,9 +88,8 @@ class AuditCase:
             alpha: the chance of refuting a claim that holds, in (0, 1).
             sampler: source of the noise.
             stop: whether to stop when the claim is refuted.
-            seed: seed of the coins.
         """
-        test, random = self.test(alpha=alpha), np.random.default_rng([seed, 0xCA5E])
+        test, random = self.test(alpha=alpha), np.random.default_rng([0, 0xCA5E])
         draw = self.draw(sampler)
         bet(draw, [test], batch=min(draws, _AT_ONCE), runs=draws, stop=stop, random=random)
         return test

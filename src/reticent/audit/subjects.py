@@ -106,24 +106,13 @@ class EstimatorSubject(FunctionSubject):
     Args:
         estimator: an estimator, not fitted. It is cloned for each answer.
         queries: shape (q, ...), public rows that it predicts.
-        outputs: a function from the fitted estimator to what it releases, in place of ``predict``,
-            such as its coefficients, or None.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        queries: npt.ArrayLike | None = None,
-        outputs: Callable[[Any], Any] | None = None,
-    ) -> None:
+    def __init__(self, estimator: Any, *, queries: npt.ArrayLike) -> None:
         if not callable(getattr(estimator, "fit", None)):
             raise InvalidInput(f"estimator: expected one with fit, got {type(estimator).__name__}")
-        if (queries is None) == (outputs is None):
-            raise InvalidInput("queries, outputs: expected one of them")
         super().__init__(self._released, name=type(estimator).__name__)
-        self.estimator, self.outputs = estimator, outputs
-        self.queries = None if queries is None else np.asarray(queries)
+        self.estimator, self.queries = estimator, np.asarray(queries)
 
     def answers(self, data_sets: Sequence[Any]) -> list[Any]:
         """Return what a fit on each data set, an object with ``X`` and perhaps ``y``, predicts."""
@@ -138,8 +127,6 @@ class EstimatorSubject(FunctionSubject):
 
         given = [] if data_set.get("y") is None else [np.asarray(data_set["y"])]
         fitted = clone(self.estimator).fit(np.asarray(data_set["X"]), *given)
-        if self.outputs is not None:
-            return self.outputs(fitted)
         return np.asarray(fitted.predict(self.queries)).ravel().tolist()
 
 

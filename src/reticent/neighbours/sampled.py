@@ -22,16 +22,16 @@ class SampledNeighbours:
 
     **Guarantee.** (i) The k records returned have exactly the distribution of the k nearest, by
     (distance, place in ``Records``), of a sample that each unit enters independently with
-    ``probability``. (ii) For any fixed sample, adding one unit makes at most ``per_unit`` records
-    enter the result and as many leave it (or fewer leave, where the result was not full).
+    ``probability``. (ii) For any fixed sample, adding one unit makes at most one record enter the
+    result, its nearest one, and at most one leave it.
 
     *Why (i).* Coins are independent of each other and of the data. Looking at them in the order of
     the list, and stopping once k included records were seen, reads the same coins as tossing all of
     them first. A coin that nobody looks at need not exist. The depth of a list decides only the
     number of coins tossed at once, not what any of them shows. *Why (ii).* The result is the first
-    k entries of the list of included records. A new unit inserts at most ``per_unit`` entries (its
-    nearest ones) and moves the others back without changing their order, because the order of two
-    records depends on those two alone. So at most that many fall off the end.
+    k entries of the list of included records. A new unit inserts at most one entry and moves the
+    others back without changing their order, because the order of two records depends on those two
+    alone. So at most one falls off the end.
 
     Every call tosses fresh coins, so two calls are two independent samples.
 
@@ -39,8 +39,6 @@ class SampledNeighbours:
         search: the sorted lists.
         neighbours: k, the number of records that vote, at least 1.
         probability: probability that a unit is included, in (0, 1].
-        per_unit: largest number of its nearest records that one unit may bring into one result, at
-            least 1, and 1 where every record is its own unit.
 
     Raises:
         InvalidParameter: a parameter out of its range.
@@ -49,17 +47,12 @@ class SampledNeighbours:
     gives only -1.
     """
 
-    def __init__(
-        self, search: NeighbourSearch, *, neighbours: int, probability: float, per_unit: int = 1
-    ) -> None:
+    def __init__(self, search: NeighbourSearch, *, neighbours: int, probability: float) -> None:
         self.search = search
         self.neighbours = count(neighbours, name="neighbours")
         self.probability = positive(probability, name="probability")
         if self.probability > 1:
             raise InvalidParameter(f"probability={probability!r}: expected a number in (0, 1]")
-        self.per_unit = count(per_unit, name="per_unit")
-        if self.per_unit > 1 and search.records.units is None:
-            raise InvalidParameter(f"per_unit={per_unit!r}: expected 1 where records have no keys")
 
     @property
     def records(self) -> Records:
@@ -112,9 +105,7 @@ class SampledNeighbours:
         """Return the first k included places of every row, padded with -1, and their number."""
         included = heads & (order >= 0)
         if self.records.units is not None and order.size:
-            included = _by_unit(
-                np.where(order >= 0, self.records.units[order], -1), included, self.per_unit
-            )
+            included &= _nearest_of_units(np.where(order >= 0, self.records.units[order], -1))
         number = included.cumsum(axis=1, dtype=np.int32)
         rows, columns = np.nonzero(included & (number <= self.neighbours))
         chosen = np.full((len(order), self.neighbours), -1, dtype=np.int64)
@@ -123,23 +114,12 @@ class SampledNeighbours:
         return chosen, np.minimum(found, self.neighbours).astype(np.int64)
 
 
-def _by_unit(units: Integers, heads: Booleans, per_unit: int) -> Booleans:
-    """Return the entries that count if the coin of a unit's nearest record includes the unit, with
-    its ``per_unit`` nearest records.
-
-    Args:
-        units: shape (b, width), -1 after the end of a list.
-        heads: shape (b, width), one coin per entry. Of each unit only the first is looked at.
-        per_unit: at least 1.
-    """
+def _nearest_of_units(units: Integers) -> Booleans:
+    """Return the first entry of each unit in its row of ``units``, shape (b, width)."""
     grouped = np.argsort(units, axis=1, kind="stable")
     names = np.take_along_axis(units, grouped, axis=1)
-    columns = np.broadcast_to(np.arange(units.shape[1]), units.shape)
     opens = np.ones(units.shape, dtype=np.bool_)
     opens[:, 1:] = names[:, 1:] != names[:, :-1]
-    start = np.maximum.accumulate(np.where(opens, columns, 0), axis=1)
-    first_coin = np.take_along_axis(np.take_along_axis(heads, grouped, axis=1), start, axis=1)
-    counted = first_coin & (columns - start < per_unit) & (names >= 0)
-    result = np.empty_like(heads)
-    np.put_along_axis(result, grouped, counted, axis=1)
+    result = np.empty_like(opens)
+    np.put_along_axis(result, grouped, opens, axis=1)
     return result
