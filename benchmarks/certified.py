@@ -7,9 +7,9 @@ training in the same run.
     python benchmarks/certified.py --imdb   # 16,000 review embeddings (384), 100 hidden units,
                                             # 3 epochs, k = 0 .. 50
 
-Claims: one thread, processor time, for all 101 values of k. Linear with 2
-features: at most 20 plain trainings, 128 hidden units: fewer than one for each k. The peer is ``plain_training``, the same run in float64
-without certificates. "First plain" is the first run in this process, which still has to be given
+Claims: one thread, processor time, for all 101 values of k. Linear with 2 features: at most 20
+plain trainings, 128 hidden units: fewer than one for each k. The peer is ``plain_training``, the
+same run in float64 without certificates. "First plain" is the first run, which has yet to be given
 its memory by the system; ratios are to the median of a second's worth. "k = 0": plain trainings
 that a certificate of that one k takes. Last column: plain trainings that the bare arithmetic takes
 box by box, with two ends for one number and for every k. It is done in float32, in the cache and
