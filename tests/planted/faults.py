@@ -441,7 +441,7 @@ FAULTS: tuple[Fault, ...] = (
         "records worth removing at a distance between are looked for over the largest box",
         "retraining/training_sums.py",
         "kept = smallest.min(axis=1) < limit[own]",
-        "kept = last.of(own).min(axis=1) < limit[own]",
+        "kept = largest.min(axis=1) < limit[own]",
     ),
     Fault(
         "single removed records are not searched for",

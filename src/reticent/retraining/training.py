@@ -20,7 +20,7 @@ from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import CertificationFailed, InvalidInput
 from reticent.core.workers import results_of, workers_of
-from reticent.retraining.training_network import Factors, IntervalNetwork
+from reticent.retraining.training_network import ELEMENTS_AT_ONCE, Factors, IntervalNetwork
 from reticent.retraining.training_settings import RECORDS_AT_ONCE, TrainingGrids, TrainingSettings
 from reticent.retraining.training_sums import (
     Clip,
@@ -32,8 +32,8 @@ from reticent.retraining.training_sums import (
     mean_bound,
 )
 
-_ELEMENTS_AT_ONCE = 2**20  # of a table (boxes, units, units, records) without hidden layers
-_NESTED_AT_ONCE = 32  # distances that share what their smallest and largest box tell
+_LINEAR_AT_ONCE = 256  # boxes times units that share what their smallest and largest box tell
+_NESTED_AT_ONCE = 32  # boxes that do with hidden layers
 _LARGE_BLOCK = 31 * 2**20  # bytes; 32 MiB is the most at which glibc adapts
 
 
@@ -237,11 +237,10 @@ def parameter_intervals(
         # By labels: most blocks of records then have signals of one sign.
         own = own[np.argsort(truth[own], kind="stable")]
         batches.append((grids.inputs(points[own]), truth[own]))
+    group = _NESTED_AT_ONCE if settings.hidden else max(1, _LINEAR_AT_ONCE // settings.outputs)
+    number = -(-(k_max + 1) // group)
     if settings.hidden:
-        number = max(-(-(k_max + 1) // _NESTED_AT_ONCE), min(k_max + 1, workers_of(n_jobs)))
-    else:
-        group = max(1, _ELEMENTS_AT_ONCE // (settings.outputs**2 * RECORDS_AT_ONCE))
-        number = -(-(k_max + 1) // group)
+        number = max(number, min(k_max + 1, workers_of(n_jobs)))
     clips = [Clip(*grids.clips(layer), grids.shift(layer)) for layer in range(len(grids.start))]
     lower = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
     upper = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
@@ -329,7 +328,7 @@ def _settled(
     boxes of a linear model, of which ``last`` is the largest.
 
     Where gradients are clipped most are. They are looked at once, not once for each box, and so are
-    records that have no others: the first block.
+    records that have no others.
     """
     inputs, labels = batch
     found = [
@@ -337,19 +336,22 @@ def _settled(
         for block in _slices(len(labels))
     ]
     constant = np.concatenate([entries for entries, _ in found], axis=1)
-    done = constant.all(axis=0)
-    rest = np.flatnonzero(~done)
-    blocks = [_Block(inputs[:, done], labels[done], None)]
+    settled = constant.all(axis=0)
+    done, rest = np.flatnonzero(settled), np.flatnonzero(~settled)
+    large = max(RECORDS_AT_ONCE, ELEMENTS_AT_ONCE // last.grids.settings.outputs**2)
+    blocks = [
+        _Block(inputs[:, done[block]], labels[done[block]], None)
+        for block in _slices(len(done), large)
+    ]
     for block in _slices(len(rest)):
         own = inputs[:, rest[block]]
         blocks.append(_Block(own, labels[rest[block]], own * ~constant[:, rest[block]]))
     return blocks, np.sum([sums for _, sums in found], axis=0)
 
 
-def _slices(records: int) -> list[slice]:
+def _slices(records: int, at_once: int = RECORDS_AT_ONCE) -> list[slice]:
     """Return blocks of records, one of none where there are none."""
-    starts = range(0, max(records, 1), RECORDS_AT_ONCE)
-    return [slice(start, start + RECORDS_AT_ONCE) for start in starts]
+    return [slice(start, start + at_once) for start in range(0, max(records, 1), at_once)]
 
 
 def _mean_bounds(

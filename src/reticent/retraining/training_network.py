@@ -13,6 +13,9 @@ from reticent.core.arrays import Array, Integers
 from reticent.retraining.loss_tables import sigmoid_range, softmax_range
 from reticent.retraining.training_settings import TrainingGrids
 
+ELEMENTS_AT_ONCE = 2**20
+"""Entries of a table (units, units, boxes, records) of differences of logits."""
+
 
 @dataclass(frozen=True, eq=False)
 class Factors:
@@ -133,10 +136,10 @@ class IntervalNetwork:
         stacks = self._hidden(inputs)
         weights = self.grids.settings.class_weights
         share = None if weights is None else np.array(weights)[labels]
-        low, high = self._loss_signal(self._logits(inputs, stacks), labels, share)
         if not stacks:
-            shape = (int(np.prod(low.shape[:-1])), len(labels))
-            return [Factors(low.reshape(shape), high.reshape(shape), inputs, inputs, share)]
+            low, high = self._linear_signals(inputs, labels, share)
+            return [Factors(low, high, inputs, inputs, share)]
+        low, high = self._loss_signal(self._logits(inputs, stacks), labels, share)
         factors: list[Factors] = []
         for layer in reversed(range(1, len(self.lower))):
             stack = stacks[layer - 1]
@@ -145,6 +148,19 @@ class IntervalNetwork:
             low, high = self._below(layer, low, high, stack, half)
         factors.insert(0, Factors(low, high, inputs, inputs, share))
         return factors
+
+    def _linear_signals(
+        self, inputs: Array, labels: Integers, share: Array | None
+    ) -> tuple[Array, Array]:
+        """Return the loss gradient of a linear model's boxes, shape (boxes units, n)."""
+        boxes, units = self.lower[0].shape[:2]
+        low, high = np.empty((2, boxes, units, len(labels)))
+        at_once = max(1, ELEMENTS_AT_ONCE // (units**2 * max(len(labels), 1)))
+        for start in range(0, boxes, at_once):
+            own = slice(start, start + at_once)
+            some = IntervalNetwork(self.grids, [self.lower[0][own]], [self.upper[0][own]])
+            low[own], high[own] = some._loss_signal(some._logits(inputs, []), labels, share)
+        return low.reshape(boxes * units, -1), high.reshape(boxes * units, -1)
 
     def _hidden(self, inputs: Array) -> list[Array]:
         """Return activations behind every hidden layer, [high, one, low, one] by rows."""

@@ -353,17 +353,18 @@ class Removable:
         near = np.flatnonzero(first.least() < limit) if most and counting != "insert" else line[0]
         for start in range(0, len(near), at_once):
             own = near[start : start + at_once]
+            largest = last.of(own)
+            bar = np.partition(largest, most - 1, axis=1)[:, most - 1]
+            least = (bar == -clip.below) & large[own]
+            all_least[own[least]] = True
+            own, largest, bar = own[~least], largest[~least], bar[~least, None]
             smallest = first.of(own)
             kept = smallest.min(axis=1) < limit[own]
             own, smallest = own[kept], smallest[kept]
-            largest = last.of(own)
-            chosen = np.argpartition(largest, most - 1, axis=1)[:, :most]
-            bar = np.take_along_axis(largest, chosen[:, -1:], axis=1)
-            listed = smallest < bar
+            listed = smallest < bar[kept]
+            chosen = np.argpartition(largest[kept], most - 1, axis=1)[:, :most]
             np.put_along_axis(listed, chosen, True, axis=1)
-            least = (bar[:, 0] == -clip.below) & large[own]
-            all_least[own[least]] = True
-            listed &= (smallest < limit[own, None]) & ~least[:, None]
+            listed &= smallest < limit[own, None]
             found = np.nonzero(listed)
             line.append(own[found[0]])
             record.append(found[1])
