@@ -29,7 +29,7 @@ import pyarrow as pa
 from figures import Figure, processor_seconds
 from threadpoolctl import threadpool_limits
 
-from ledger import bare_pairs_per_second, pairs_per_second
+from ledger import bare_rate, pace_of
 from reticent import (
     Ledger,
     NoisyGradientClassifier,
@@ -174,12 +174,10 @@ def gradients(rows: int, kind: type[Any]) -> tuple[Callable[[], object], Callabl
 def charges(pairs: int) -> tuple[float, float]:
     """Seconds of a reservation with its commit, and those of its SQL statements alone."""
     with tempfile.TemporaryDirectory() as folder:
-        path, twin = Path(folder) / "ledger.db", Path(folder) / "twin.db"
-        _, own = pairs_per_second(Ledger.create(path), pairs)
-        copy = Ledger.create(twin)
-        pairs_per_second(copy, 1)
-        bare = bare_pairs_per_second(copy, twin, "FULL", pairs)
-    return 1.0 / own, 1.0 / bare
+        path = Path(folder) / "ledger.db"
+        ledger = Ledger.create(path)
+        ours = 1.0 / pace_of(ledger, pairs).rate
+        return ours, 1.0 / bare_rate(ledger, path, "FULL", pairs)
 
 
 def show(what: str, ours: list[float], bare: list[float]) -> None:

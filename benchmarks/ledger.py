@@ -4,7 +4,8 @@ leases, rows of 10,000 people in one call, and report over a million entries.
     python benchmarks/ledger.py [--pairs 2000] [--people 10000] [--entries 1000000]
         [--workers 16] [--block 100] [--runs 3] [--postgres URL] [--folder FOLDER] [--only PART ...]
 
-Claims: at least 300 pairs per second on SQLite with synchronous=NORMAL, one process; 16 workers
+Claims: at least 3,000 pairs per second of CPU time on SQLite with synchronous=NORMAL, and 1,000 on
+PostgreSQL; 16 workers
 with leases at least 4,320 single reservations per second on one database, and none overspent;
 10,000 people charged and committed in under 5 s; report over 10^6 entries in under 2 s. Peers,
 measured in the same run: the same statements sent to SQLite without the ledger, one
@@ -16,11 +17,15 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import resource
+import shutil
 import sqlite3
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 from figures import Figure
@@ -35,20 +40,46 @@ from reticent.ledger.statements import Session
 EVENT = PrivacyEvent("benchmark", Guarantee(1e-6, 0.0, AddRemove()))
 BUDGET = Guarantee(1e5, 0.0, AddRemove())
 PRINCIPALS, SUBJECTS = 20, 50
+REST = 0.005
 PARTS = ("sqlite", "postgres", "report")
 
 
-def pairs_per_second(ledger: Ledger, pairs: int, answers: int = 1) -> tuple[float, float]:
-    """By the clock, and by this process's own time: on a busy machine only the second says what
-    the code costs.
+class Pace(NamedTuple):
+    """Seconds of a reserve-commit pair: by the clock, and of this process in its own code and in
+    the kernel's. On a busy machine only the last two say what the code costs.
     """
+
+    clock: float
+    user: float
+    system: float
+
+    @property
+    def rate(self) -> float:
+        """Pairs a second of processor time."""
+        return 1 / (self.user + self.system)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rate:.0f} pairs per second of CPU time ({1e6 * self.user:.0f} us user and "
+            f"{1e6 * self.system:.0f} us system each), {1 / self.clock:.0f} by the clock"
+        )
+
+
+def pace_of(ledger: Ledger, pairs: int, *, answers: int = 1, rest: float = 0.0) -> Pace:
+    """The pace of so many pairs, with a rest before each charge and each commit."""
     ledger.grant(Scope(subject="s"), BUDGET)
     ledger.grant(Scope(principal="p"), BUDGET)
-    start, busy = time.perf_counter(), time.process_time()
+    before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     for number in range(pairs):
+        if rest:
+            time.sleep(rest)
         with ledger.reserve(Scope("p", "s"), EVENT, answers=answers) as reservation:
+            if rest:
+                time.sleep(rest)
             reservation.commit(f"receipt {number}")
-    return pairs / (time.perf_counter() - start), pairs / (time.process_time() - busy)
+    clock, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
+    user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
+    return Pace(clock / pairs, user / pairs, system / pairs)
 
 
 def _worker(url: str, pairs: int, block: int, ready: Any, go: Any, done: Any) -> None:
@@ -133,8 +164,11 @@ def charge_each(ledger: Ledger, people: int) -> str:
     )
 
 
-def bare_pairs_per_second(ledger: Ledger, path: Path, synchronous: str, pairs: int) -> float:
-    """By this process's own time: the statements of one pair, again and again, to SQLite alone."""
+def bare_rate(ledger: Ledger, path: Path, synchronous: str, pairs: int) -> float:
+    """Pairs a second of processor time of the same statements, sent to SQLite alone."""
+    ledger.store.checkpoint()
+    before = path.with_name("before.db")
+    shutil.copy(path, before)
     seen: list[tuple[str, list[tuple[Any, ...]]]] = []
     answer, run = Session.answer, Session.run
 
@@ -147,30 +181,66 @@ def bare_pairs_per_second(ledger: Ledger, path: Path, synchronous: str, pairs: i
         run(session, text, each, otherwise)
 
     with mock.patch.object(Session, "answer", answered), mock.patch.object(Session, "run", ran):
-        ledger.reserve(Scope("p", "s"), EVENT, answers=1).commit("bare")
-    second = [at for at, (text, _) in enumerate(seen) if " FROM head " in text][1]
-    seq = ledger.anchor().seq
-    ledger.close()
-    connection = sqlite3.connect(path, isolation_level=None)
-    for pragma in (f"synchronous={synchronous}", "foreign_keys=ON", "ignore_check_constraints=ON"):
+        for number in range(pairs):
+            ledger.reserve(Scope("p", "s"), EVENT, answers=1).commit(f"receipt {number}")
+    connection = sqlite3.connect(before, isolation_level=None)
+    for pragma in (f"synchronous={synchronous}", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
     busy = time.process_time()
-    for _ in range(pairs):
-        for part in (seen[:second], seen[second:]):
-            seq += 1
+    for at, (text, each) in enumerate(seen):
+        if " FROM head " in text:  # the first of each transaction
+            if at:
+                connection.execute("COMMIT")
             connection.execute("BEGIN IMMEDIATE")
-            for text, each in part:
-                if text.startswith("INSERT INTO entries"):
-                    row = each[0]
-                    each = [(seq, *row[1:10], row[10] and seq - 1, *row[11:])]
-                if len(each) > 1:
-                    connection.executemany(text, each)
-                else:
-                    connection.execute(text, each[0]).fetchall()
-            connection.execute("COMMIT")
+        if len(each) > 1:
+            connection.executemany(text, each)
+        else:
+            connection.execute(text, each[0]).fetchall()
+    connection.execute("COMMIT")
     rate = pairs / (time.process_time() - busy)
+    assert connection.execute("SELECT seq FROM head").fetchone() == (ledger.anchor().seq,)
     connection.close()
+    before.unlink()
     return rate
+
+
+def bare_server_rate(ledger: Ledger, pairs: int) -> float:
+    """Pairs a second of processor time of the same statements and round trips, by psycopg alone,
+    to temporary tables of the same names.
+    """
+    sent: list[tuple[list[tuple[str, Any]], str, Any]] = []
+    send = Session._send
+
+    def recorded(session: Session, text: str = "", values: tuple[Any, ...] = ()) -> Any:
+        # A row that is not as it was, as those of the recorded pair will be, is no fault here.
+        waiting = [(one.text.replace("1 / count", "count"), one.each) for one in session._waiting]
+        sent.append((waiting, text, values))
+        return send(session, text, values)
+
+    with mock.patch.object(Session, "_send", recorded):
+        ledger.reserve(Scope("p", "s"), EVENT, answers=1).commit("bare")
+    seq = ledger.anchor().seq
+    assert ledger.store._engine is not None
+    with closing(Session(ledger.store._engine)) as session:
+        connection = session.driver
+        for name in ("head", "statements", "budgets", "accounts", "entries", "nodes"):
+            connection.execute(f"CREATE TEMP TABLE {name} (LIKE {name} INCLUDING INDEXES)")
+            connection.execute(f"INSERT INTO {name} SELECT * FROM public.{name}")
+        busy = time.process_time()
+        for _ in range(pairs):
+            for waiting, text, values in sent:
+                cursor, before = connection.cursor(), connection.cursor()
+                with connection.pipeline():
+                    for statement, each in waiting:
+                        for row in each:
+                            if statement.startswith("INSERT INTO entries"):
+                                seq += 1
+                                row = (seq, *row[1:10], row[10] and seq - 1, *row[11:])
+                            before.execute(statement, row)
+                    cursor.execute(text, values)
+                if cursor.description:
+                    cursor.fetchall()
+        return pairs / (time.process_time() - busy)
 
 
 def fill(path: Path, entries: int) -> None:
@@ -200,6 +270,27 @@ def anchors_per_second(folder: Path, count: int) -> str:
 
 def _budgets(ledger: Ledger, scope: Scope) -> list[Budget]:
     return [one for one in ledger.report(scope).budgets if one.scope == scope]
+
+
+def compare_bare(
+    name: str, ledger: Ledger, peer: str, bare: Callable[[int], float], pairs: int, runs: int
+) -> None:
+    """Pairs a second of processor time, beside the same statements without the ledger."""
+    ours, theirs = [], []
+    for _ in range(runs):
+        pace = pace_of(ledger, pairs)
+        print(f"{name}: {pace}", flush=True)
+        ours.append(pace.rate)
+        theirs.append(bare(pairs))
+    rested = pace_of(ledger, pairs // 10, rest=REST)
+    print(f"{name}, after rests of {REST:g} s, which empty the caches as a disk's do: {rested}")
+    Figure.of(
+        f"reserve-commit pairs in a second of CPU time, {name}",
+        ours,
+        unit="a second",
+        peer=peer,
+        theirs=theirs,
+    ).keep()
 
 
 def compare_workers(
@@ -239,7 +330,7 @@ def main() -> None:
     parser.add_argument("--entries", type=int, default=1_000_000)
     parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--block", type=int, default=100)
-    parser.add_argument("--runs", type=int, default=3, help="of the workers")
+    parser.add_argument("--runs", type=int, default=3, help="of the pairs, and of the workers")
     parser.add_argument("--postgres", help="URL of an empty PostgreSQL database")
     parser.add_argument(
         "--only",
@@ -255,26 +346,20 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
         for synchronous in ("NORMAL", "FULL") if "sqlite" in options.only else ():
-            ledger = Ledger.create(folder / f"{synchronous}.db", synchronous=synchronous)
-            rate, own = pairs_per_second(ledger, options.pairs)
-            batched, _ = pairs_per_second(ledger, options.pairs // 10, answers=100)
-            print(
-                f"SQLite {synchronous:<7} {rate:6.0f} reserve-commit pairs/s ({own:.0f} per "
-                "second of its own CPU time)"
+            path = folder / f"{synchronous}.db"
+            ledger = Ledger.create(path, synchronous=synchronous)
+            compare_bare(
+                f"SQLite {synchronous}",
+                ledger,
+                "the same statements, sent to SQLite alone",
+                lambda pairs, path=path, synchronous=synchronous, ledger=ledger: bare_rate(
+                    ledger, path, synchronous, pairs
+                ),
+                options.pairs,
+                options.runs,
             )
-            print(
-                f"  in calls of 100 answers: {100 * batched:.0f} answers/s; a call is booked once"
-            )
-            twin = folder / "twin" / "ledger.db"
-            twin.parent.mkdir(exist_ok=True)
-            copy = Ledger.create(twin, synchronous=synchronous)
-            pairs_per_second(copy, 1)
-            bare = bare_pairs_per_second(copy, twin, synchronous, options.pairs)
-            twin.unlink()
-            print(
-                f"  ratio {own / bare:.2f} to {bare:.0f} pairs per second of CPU time of the same "
-                "statements, sent to SQLite by themselves"
-            )
+            batched = pace_of(ledger, options.pairs // 10, answers=100).clock
+            print(f"  in calls of 100 answers: {100 / batched:.0f} answers/s by the clock")
             print(f"  {charge_each(ledger, options.people)}")
             if synchronous == "NORMAL":
                 url = str(folder / "NORMAL.db")
@@ -292,11 +377,15 @@ def main() -> None:
             ledger = Ledger.create(options.postgres)
             send = Session._send
             with mock.patch.object(Session, "_send", autospec=True, side_effect=send) as sent:
-                pairs_per_second(ledger, 100)
-            rate, own = pairs_per_second(ledger, options.pairs)
-            print(
-                f"PostgreSQL     {rate:6.0f} reserve-commit pairs/s ({own:.0f} per second of "
-                f"the client's own CPU time), {sent.call_count / 100:.1f} round trips a pair"
+                pace_of(ledger, 100)
+            print(f"PostgreSQL: {sent.call_count / 100:.1f} round trips a pair")
+            compare_bare(
+                "PostgreSQL",
+                ledger,
+                "the same statements and round trips by psycopg alone",
+                lambda pairs, ledger=ledger: bare_server_rate(ledger, pairs),
+                options.pairs,
+                options.runs,
             )
             print(f"  {charge_each(ledger, options.people)}")
             compare_workers(

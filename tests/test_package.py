@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -26,16 +25,13 @@ def test_the_package_says_that_it_is_typed() -> None:
     assert files("reticent").joinpath("py.typed").is_file()
 
 
-def reticent_command(
-    *words: str, variables: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
+def reticent_command(*words: str) -> subprocess.CompletedProcess[str]:
     """``python -m reticent`` with these words, in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "reticent", *words],
         check=False,
         capture_output=True,
         text=True,
-        env={**os.environ, **(variables or {})},
     )
 
 

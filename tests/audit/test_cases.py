@@ -65,7 +65,7 @@ RADIUS, DELTA = 2.0, 1e-2
 MILLION = 1_000_000
 RUNS = [60_000, pytest.param(MILLION, marks=pytest.mark.soak)]
 NEAR = Neighborhood(Norm.LINF, RADIUS, "embedding")
-EPSILONS = [0.5, 1.0, 2.0, 4.0]
+EPSILONS = [1.0, 4.0]
 
 
 def audited(case: AuditCase, runs: int, *, stop: bool = False) -> SequentialTest:
@@ -202,7 +202,7 @@ def staircases(epsilon: float) -> FiniteChannel:
 
 
 # name: the case at a total epsilon, and the share of the claim that a million draws must establish
-# at epsilon 1, 2 and 4.
+# at epsilon 1 and 4.
 MECHANISMS: dict[str, tuple[Callable[[float], AuditCase], float]] = {
     "Laplace": (lambda e: honest(laplace(e)), 0.9),
     "K-norm linf": (lambda e: honest(k_norm(e, Norm.LINF)), 0.9),
@@ -381,9 +381,7 @@ def test_no_claim_is_refuted_and_tight_ones_are_nearly_reached(
     assert case.epsilon == epsilon
     result = audited(case, runs)
     assert not result.refuted
-    least = share if epsilon >= 1 else share - 0.1
-    if runs < MILLION:
-        least = share - 0.05 if epsilon >= 1 else min(0.65, share - 0.25)
+    least = share if runs >= MILLION else share - 0.05
     assert result.excluded(delta=case.delta) > least * epsilon
 
 

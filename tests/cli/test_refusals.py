@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +16,6 @@ from reticent.cli.main import run
 from reticent.core import Guarantee, Scope
 from reticent.core.errors import (
     BudgetExceeded,
-    CorruptBundle,
     InvalidInput,
     InvalidParameter,
     LedgerUnavailable,
@@ -26,7 +23,6 @@ from reticent.core.errors import (
     WriteFailed,
 )
 from reticent.ledger import Ledger
-from reticent.release.bundle import Bundle
 from reticent.systems import PosthocEncoder
 from reticent.systems.posthoc.query import PrivateQuery
 from tests.machine import no_file_beyond
@@ -72,49 +68,12 @@ def _text(bench: Bench, name: str, content: bytes) -> Path:
     return bench.folder / name
 
 
-def _damaged(bench: Bench, name: str, change: Callable[[bytes], bytes]) -> Path:
-    copy = bench.folder / "bundle"
-    shutil.copytree(bench.bundle, copy)
-    (copy / name).write_bytes(change((copy / name).read_bytes()))
-    return copy
-
-
-def _resettled(
-    bench: Bench, change: Callable[[dict[str, Any]], object], *, system: str = ""
-) -> Path:
-    """A copy with other settings, or of another system, and a manifest that covers them:
-    somebody took care.
-    """
-    stored = Bundle.read(bench.bundle)
-    settings = json.loads(json.dumps(stored.settings))
-    change(settings)
-    made = Bundle(system or stored.system, settings, stored.arrays, stored.card, stored.serial)
-    return made.write(bench.folder / "bundle")
-
-
-def _flip(content: bytes) -> bytes:
-    middle = len(content) // 2
-    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
-
-
 def _release(bundle: object, inputs: object, output: object, *words: object) -> list[object]:
     return ["release", bundle, "--input", inputs, "--output", output, *words]
 
 
 def _with_input(inputs: Callable[[Bench], Path]) -> Callable[[Bench], list[object]]:
     return lambda bench: _release(bench.bundle, inputs(bench), out(bench))
-
-
-def _of_bundle(bundle: Callable[[Bench], Path]) -> Callable[[Bench], list[object]]:
-    return lambda bench: _release(bundle(bench), good(bench), out(bench))
-
-
-def _changed(name: str, change: Callable[[bytes], bytes]) -> Callable[[Bench], list[object]]:
-    return _of_bundle(lambda bench: _damaged(bench, name, change))
-
-
-def _settled(change: Callable[[dict[str, Any]], object]) -> Callable[[Bench], list[object]]:
-    return _of_bundle(lambda bench: _resettled(bench, change))
 
 
 def _array(rows: Any) -> Callable[[Bench], list[object]]:
@@ -157,7 +116,7 @@ CLI: list[tuple[str, Callable[[Bench], list[object]], type[ReticentError] | int,
         InvalidInput,
         "results.json",
     ),
-    ("no bundle", _of_bundle(lambda bench: bench.folder / "none"), InvalidInput, "none"),
+    ("no bundle", lambda b: _release(b.folder / "none", good(b), out(b)), InvalidInput, "none"),
     ("no input", _with_input(lambda bench: bench.folder / "no.npy"), InvalidInput, "no.npy"),
     ("input that is a folder", _with_input(lambda bench: bench.folder), InvalidInput, "input="),
     ("other format", _with_input(lambda b: _text(b, SHORT, b"1,2")), InvalidInput, SHORT),
@@ -172,20 +131,6 @@ CLI: list[tuple[str, Callable[[Bench], list[object]], type[ReticentError] | int,
     ("input of another shape", _array(np.ones((2, 9))), InvalidInput, "9 features"),
     ("input of no shape", _array(np.float64(1)), InvalidInput, "shape"),
     ("input without rows", _array(X[:0]), InvalidInput, "1"),
-    ("one bit", _changed("weights.safetensors", _flip), CorruptBundle, "checksum"),
-    ("card changed", _changed("card.md", lambda c: c + b"!"), CorruptBundle, "card.md"),
-    (
-        "another system",
-        _of_bundle(lambda b: _resettled(b, lambda _: None, system="Oracle")),
-        InvalidInput,
-        "Oracle",
-    ),
-    (
-        "a cheaper claim than the plan",
-        _settled(lambda h: h["requirement"].update(epsilon=0.1)),
-        CorruptBundle,
-        "settings",
-    ),
     ("output in the place of a file", _taken, WriteFailed, "out.npz"),
     (
         "output that is a folder",

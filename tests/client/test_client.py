@@ -278,16 +278,6 @@ def test_after_the_last_attempt_the_message_names_the_request(
     assert spent(client) - before == pytest.approx(1.5)
 
 
-def test_no_row_and_no_key_is_in_the_log(client: Client, service: Running) -> None:
-    canary = 6.123456789
-    rows = np.full((1, 4), canary)
-    client.answers(NamedRows(rows, NAMES), bundle="records")
-    text = (service.folder / "log").read_text()
-    assert str(canary) not in text
-    assert service.client not in text
-    assert all(json.loads(line) for line in text.splitlines() if line.startswith("{"))
-
-
 def test_a_client_for_asyncio(service: Running) -> None:
     async def ask() -> tuple[list[Any], Counter[int]]:
         async with AsyncClient(

@@ -27,6 +27,8 @@ def test_clipping_never_moves_points_apart():
         ([0.0], [np.inf], "upper: contains infinity"),
         ([[0.0]], [[1.0]], "lower: expected 1 axes"),
         ([], [], "lower: expected at least one value"),
+        ([1j], [1.0], "lower: Complex data not supported"),
+        (np.ma.array([0.0], mask=[True]), [1.0], "lower: contains masked values"),
     ],
 )
 def test_bad_boxes(lower, upper, message):

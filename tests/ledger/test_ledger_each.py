@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
 import sqlite3
 import time
@@ -69,53 +68,6 @@ def randomly_granted(ledger: Ledger, rng: random.Random) -> None:
     ):
         if rng.random() < 0.5:
             ledger.grant(scope, total(rng.choice([1.0, 3.0]), 1e-5))
-
-
-@pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))]
-)
-def test_as_one_by_one(tmp_path: Path, seed: int) -> None:
-    """The oracle reserves for each scope by itself, in a ledger of its own that is thrown away
-    where one of them is refused.
-    """
-    rng = random.Random(seed)
-    event = make_event(epsilon=rng.choice([0.1, 1 / 3]), delta=rng.choice([0.0, 1e-7]))
-    together = Ledger.create(tmp_path / "together.db", required=(), synchronous="NORMAL")
-    randomly_granted(together, random.Random(seed))
-    refused = 0
-    for step in range(8):
-        scopes = [
-            Scope(rng.choice(["", "clinic", "lab"]), rng.choice(NAMES), rng.choice(["", "m"]))
-            for _ in range(rng.randint(1, 7))
-        ]
-        together.close()
-        path = tmp_path / f"oracle-{step}.db"
-        with (
-            closing(sqlite3.connect(tmp_path / "together.db")) as source,
-            closing(sqlite3.connect(path)) as copy,
-        ):
-            source.backup(copy)
-        anchors = tmp_path / f"anchor-{step}"
-        anchors.mkdir()
-        shutil.copy(together.anchor_file().path, anchors)
-        oracle = Ledger.open(path, synchronous="NORMAL", anchor=anchors)
-        before = standing(together)
-        try:
-            for scope, answers in Counter(scopes).items():
-                oracle.reserve(scope, event, answers=answers).commit("receipt")
-        except BudgetExceeded:
-            refused += 1
-            with pytest.raises(BudgetExceeded, match="nothing was charged"):
-                together.reserve_each(scopes, event)
-            assert standing(together) == before
-        else:
-            with together.reserve_each(scopes, event) as reservation:
-                reservation.commit("receipt")
-            assert standing(together) == standing(oracle)
-        oracle.close()
-        assert together.verify().problems == ()
-    assert 0 < refused < 8
-    together.close()
 
 
 def test_a_person_with_several_rows_pays_for_each_in_one_entry(ledger: Ledger) -> None:

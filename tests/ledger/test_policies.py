@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from reticent.accounting import PrivacyEvent
-from reticent.cli.main import run
 from reticent.core import AddRemove, Guarantee, Policy, Scope
 from reticent.core.errors import (
     BudgetExceeded,
@@ -134,26 +131,6 @@ def test_what_cannot_be_taken_writes_nothing(granted: Ledger, scope: Scope) -> N
         with pytest.raises(InvalidParameter):
             granted.lower(scope, **wrong)
     assert granted.report().entries == 2
-
-
-def test_nothing_granted_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("RETICENT_ANCHOR", str(tmp_path / "anchors"))
-    (tmp_path / "anchors").mkdir()
-    book = str(tmp_path / "ledger.db")
-    with_book = ["--ledger", book]
-    assert run(["ledger", "init", *with_book]) == 0
-    ledger = Ledger.open(book)
-    ledger.grant(Scope(subject="ward"), Guarantee(2.0, 0.0, NEAR))
-    ledger.close()
-    assert run(["ledger", "lower", *with_book, "--subject", "ward"]) == 0
-    assert run(["ledger", "report", *with_book]) == 0
-    capsys.readouterr()
-    assert run(["ledger", "report", *with_book, "--json"]) == 0
-    (budget,) = json.loads(capsys.readouterr().out)["budgets"]
-    assert (budget["granted_epsilon"], budget["left_epsilon"]) == (0, 0)
-    assert run(["ledger", "verify", *with_book]) == 0
 
 
 @pytest.fixture

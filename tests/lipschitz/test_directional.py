@@ -37,8 +37,8 @@ def case(rng, *widths, rows=6):
     return weights, slopes, Rows(functionals, along, relaxed(ranges(along, weights, slopes)))
 
 
-def everything(weights, slopes, functional, along):
-    """The largest derivative over every choice of slopes, one by one."""
+def slope_choices(slopes):
+    """Every choice of slopes 0 or 1, layer by layer."""
     options = [
         [
             (1.0,) if on else (0.0, 1.0) if unstable else (0.0,)
@@ -46,8 +46,13 @@ def everything(weights, slopes, functional, along):
         ]
         for state in zip(slopes.on, slopes.unstable, strict=True)
     ]
+    return itertools.product(*(itertools.product(*layer) for layer in options))
+
+
+def everything(weights, slopes, functional, along):
+    """The largest derivative over every choice of slopes, one by one."""
     best = -np.inf
-    for chosen in itertools.product(*(itertools.product(*layer) for layer in options)):
+    for chosen in slope_choices(slopes):
         carried = along * np.array(chosen[0])
         for weight, slope in zip(weights, chosen[1:], strict=True):
             carried = (weight @ carried) * np.array(slope)

@@ -13,6 +13,7 @@ import pytest
 from reticent.core.norms import sign_patterns
 from reticent.lipschitz.directional import Slopes, largest
 from reticent.lipschitz.pairs import Pairs, _relaxed_values
+from tests.lipschitz.test_directional import slope_choices
 
 
 def pairs_of(rng, *widths, scale=1.0):
@@ -38,16 +39,9 @@ def largest_norm(matrices, slopes):
     """The l-infinity to l1 norm of the Jacobian, the worst over every choice of slopes, one by
     one.
     """
-    options = [
-        [
-            (1.0,) if on else (0.0, 1.0) if unstable else (0.0,)
-            for on, unstable in zip(*state, strict=True)
-        ]
-        for state in zip(slopes.on, slopes.unstable, strict=True)
-    ]
     signs = sign_patterns(matrices[0].shape[1])
     best = 0.0
-    for chosen in itertools.product(*(itertools.product(*layer) for layer in options)):
+    for chosen in slope_choices(slopes):
         jacobian = matrices[0]
         for slope, matrix in zip(chosen, matrices[1:], strict=True):
             jacobian = matrix @ (np.array(slope)[:, None] * jacobian)

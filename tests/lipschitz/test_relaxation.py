@@ -50,7 +50,7 @@ def boxes(rng, step, count, inputs):
 
 
 def ranges_over(forward, box):
-    return forward(Inputs.boxes(box), *[forward.intervals[0](box)] * 2)
+    return forward.ranges(Inputs.boxes(box), *[forward.intervals[0](box)] * 2)[1]
 
 
 def test_ranges_contain_sampled_pre_activations_and_lie_inside_intervals():
@@ -130,6 +130,19 @@ def test_scales_bound_ranges_of_small_neurons_as_they_are_rounded():
     assert first.largest() * 2.0**-30 < found.largest() <= forward.scales[1]
 
 
+@pytest.mark.parametrize("widths", [(5, 9), (4, 9, 8), (40, 12, 9), (3, 7, 6, 6)])
+def test_states_are_the_signs_of_all_ranges(widths):
+    """Fewer rows and slopes are asked for, with the same answers in any batch."""
+    rng = np.random.default_rng(8)
+    forward, _, step = forward_of(chain(rng, *widths, 2))
+    box = boxes(rng, step, 200, widths[0])
+    on, unstable = forward(Inputs.boxes(box), *[forward.intervals[0](box)] * 2)
+    for layer, values in enumerate(ranges_over(forward, box)):
+        assert np.array_equal(on[layer], values.lower >= 0)
+        assert np.array_equal(unstable[layer], (values.lower < 0) & (values.upper >= 0))
+        assert 0 < unstable[layer].sum() < unstable[layer].size
+
+
 @pytest.mark.parametrize("by", ["fractions", "long doubles"])
 def test_fractions_and_long_doubles_give_the_same_ranges(monkeypatch, by):
     """With an error claimed to be most of a grid step, nearly every end is decided by fractions,
@@ -180,7 +193,7 @@ def test_balls_that_are_no_boxes_cut_the_first_layer_only_for_intervals():
     region = bound.region(rng.uniform(-1, 1, size=(20, 3)), np.full(20, 0.7))
     first = first_layer_values(stages[0], region, bound._first_norms)
     over = forward.intervals[0](region.box)
-    values = forward(Inputs.boxes(region.box), over, first)[1]
+    values = forward.ranges(Inputs.boxes(region.box), over, first)[1][1]
     moves = rng.normal(size=(20, 300, 3))
     moves *= 0.7 * rng.random((20, 300, 1)) / np.abs(moves).sum(axis=2, keepdims=True)
     points = np.clip(region.centers[:, None] * step + moves, -HALF, HALF).reshape(-1, 3)
@@ -196,7 +209,7 @@ def ball_ranges(network, norm, centers, radii):
         network, domain=Box.cube(network.input_dimension, HALF), input_norm=norm, output=Norm.L1
     )
     inputs, over = bound._balls(bound.region_on_grid(centers, radii), bound.input_step)
-    return bound, inputs, bound._forward(inputs, over, over)
+    return bound, inputs, bound._forward.ranges(inputs, over, over)[1]
 
 
 @pytest.mark.parametrize("norm", [Norm.L2, Norm.L1])

@@ -10,8 +10,6 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 from reticent.core import Neighborhood, Norm
@@ -43,8 +41,10 @@ KINDS = ["laplace", "linf", "l2", "gaussian"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("epsilon", [1e-5, 0.3, 1.0, 17.0, 400.0])
-@pytest.mark.parametrize("sensitivity", [1e-200, 3e-4, 1.0, 7e5])
+@pytest.mark.parametrize(
+    ("epsilon", "sensitivity"),
+    [(1e-5, 1.0), (0.3, 1e-200), (1.0, 7e5), (17.0, 3e-4), (400.0, 1.0), (0.3, 3e-4)],
+)
 def test_sensitivity_in_steps_covers_rounding(
     kind: str, epsilon: float, sensitivity: float
 ) -> None:
@@ -122,26 +122,6 @@ def test_loss_at_any_distance_is_within_the_offset_of_proportional(
         reached = max(reached, loss[-1])
     assert reached <= mechanism.metric_offset
     assert reached > 0.5 * mechanism.metric_offset  # and the offset is not idle
-
-
-@given(
-    st.lists(st.floats(-50, 50), min_size=3, max_size=3),
-    st.lists(st.floats(-1, 1), min_size=3, max_size=3),
-    st.sampled_from(KINDS),
-    st.floats(0.05, 20),
-)
-def test_neighbours_on_the_grid_stay_within_the_integer_sensitivity(
-    value, direction, kind, epsilon
-) -> None:
-    mechanism = mechanism_of(kind, epsilon=epsilon)
-    move = np.array(direction)
-    size = float(mechanism.norm.of(move))
-    first = np.array(value)
-    second = first + move / max(size, 1.0)
-    distance = mechanism.norm.of(mechanism.grid.round(first) - mechanism.grid.round(second))
-    if kind == "l2":
-        distance = np.ceil(distance)
-    assert distance <= mechanism.steps_sensitivity * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(

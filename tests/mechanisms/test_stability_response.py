@@ -67,14 +67,6 @@ def test_no_response_is_right_more_often_at_any_level(classes: int, epsilon: flo
         assert ours[level] == pytest.approx(best.fun, rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-def test_two_classes_have_the_closed_form(epsilon: float) -> None:
-    q = response(2, epsilon).wrong_probabilities[:15]
-    assert q == pytest.approx(
-        np.exp(-epsilon * np.arange(len(q))) / (np.exp(epsilon) + 1), rel=1e-9
-    )
-
-
 def test_answers_follow_the_distribution() -> None:
     mechanism = response(4, 0.8)
     for level in (0, 2):

@@ -22,6 +22,7 @@ from reticent.networks import (
 from reticent.networks.layers import without_bias
 from reticent.networks.serial import describe, rebuild
 from reticent.networks.sorting import is_pair_sort, pair_sort
+from tests.networks.test_network import PRECISE
 
 CONVOLUTIONS = [
     ((4, 6, 5), (4, 4, 3, 2), (1, 1), (0, 0), 1),
@@ -85,13 +86,7 @@ def test_average_pool_is_torchs():
 @pytest.mark.parametrize("kind", list(ActivationKind))
 def test_activations_and_slopes(kind):
     values = np.array([-700.0, -30.0, -2.0, -1e-9, 1e-9, 0.3, 2.0, 30.0, 700.0])
-    function = {
-        ActivationKind.RELU: lambda x: mpmath.mpf(max(x, 0)),
-        ActivationKind.TANH: mpmath.tanh,
-        ActivationKind.SIGMOID: lambda x: 1 / (1 + mpmath.exp(-x)),
-        ActivationKind.GELU: lambda x: x * mpmath.erfc(-x / mpmath.sqrt(2)) / 2,
-        ActivationKind.SOFTPLUS: lambda x: mpmath.log1p(mpmath.exp(x)),
-    }[kind]
+    function = PRECISE[kind]
     with mpmath.workdps(60):
         expected = [float(function(mpmath.mpf(x))) for x in values]
         step = mpmath.mpf(10) ** -25

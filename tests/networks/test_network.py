@@ -19,19 +19,21 @@ from reticent.networks import (
     affine_chain,
 )
 
+PRECISE = {
+    ActivationKind.RELU: lambda x: max(x, mpmath.mpf(0)),
+    ActivationKind.TANH: mpmath.tanh,
+    ActivationKind.SIGMOID: lambda x: 1 / (1 + mpmath.exp(-x)),
+    ActivationKind.GELU: lambda x: x * mpmath.erfc(-x / mpmath.sqrt(2)) / 2,
+    ActivationKind.SOFTPLUS: lambda x: mpmath.log1p(mpmath.exp(x)),
+}
+"""Activations of mpmath's numbers."""
+
 
 def exact_forward(layers, values):
     """The network in 50 digits on one point."""
     for layer in layers:
         if isinstance(layer, Activation):
-            functions = {
-                ActivationKind.RELU: lambda x: max(x, mpmath.mpf(0)),
-                ActivationKind.TANH: mpmath.tanh,
-                ActivationKind.SIGMOID: lambda x: 1 / (1 + mpmath.exp(-x)),
-                ActivationKind.GELU: lambda x: x * mpmath.erfc(-x / mpmath.sqrt(2)) / 2,
-                ActivationKind.SOFTPLUS: lambda x: mpmath.log1p(mpmath.exp(x)),
-            }
-            values = [functions[layer.kind](value) for value in values]
+            values = [PRECISE[layer.kind](value) for value in values]
         elif isinstance(layer, Residual):
             values = [
                 a + b for a, b in zip(values, exact_forward(layer.branch, values), strict=True)

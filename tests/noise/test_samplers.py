@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reticent.noise import ExactSampler, SecureSampler, SeededSampler
+from reticent.noise import SecureSampler, SeededSampler
+from tests.noise.test_exact_sampler import Scripted
 from tests.noise.words import gaussian_law, laplace_law, p_value
 
 ALARM = 1e-6
@@ -66,25 +67,14 @@ class ConstantWords(SeededSampler):
         return np.full(count, self.word, dtype=np.uint64)
 
 
-class ConstantWordsExactly(ExactSampler):
-    """The same for the release's sampler."""
-
-    name, seeded = "constant", True
-
-    def __init__(self, word: int) -> None:
-        self.word = word
-
-    def words(self, count: int) -> np.ndarray:
-        return np.full(count, self.word, dtype=np.uint64)
-
-
 def test_bernoulli_reads_a_real_number_bit_by_bit() -> None:
     # With all bits zero the uniform real is 0: below every positive probability. With all bits one
     # it is 1: below 1 only.
     probabilities = np.array([0.0, 5e-324, 1e-300, 2.0**-60, 0.5, 1 - 2.0**-53, 1.0])
-    for constant in (ConstantWords, ConstantWordsExactly):
-        assert constant(0).bernoulli(probabilities).tolist() == [False, *[True] * 6]
-        assert constant(2**64 - 1).bernoulli(probabilities).tolist() == [*[False] * 6, True]
+    for word, shown in ((0, [False, *[True] * 6]), (2**64 - 1, [*[False] * 6, True])):
+        exactly = Scripted(lambda count, word=word: np.full(count, word, dtype=np.uint64))
+        for sampler in (ConstantWords(word), exactly):
+            assert sampler.bernoulli(probabilities).tolist() == shown
 
 
 def test_bernoulli_decides_by_exactly_the_mantissa() -> None:

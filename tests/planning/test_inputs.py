@@ -91,5 +91,4 @@ def test_rows_are_ranked_and_warnings_follow(tmp_path) -> None:
     assert any("beats the majority" in note for note in alone.notes)
     plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert plain["winner"] == "known <b> (right=0.9)"
-    html = found.page(tmp_path / "plan.html").read_text(encoding="utf-8")
-    assert "known &lt;b&gt;" in html
+    assert "known &lt;b&gt;" in found.page(tmp_path / "plan.html").read_text(encoding="utf-8")

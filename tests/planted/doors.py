@@ -113,8 +113,8 @@ DOORS: tuple[Fault, ...] = (
     Fault(
         "a row is remembered for whichever ledger has the same one",
         "ledger/charging.py",
-        "return page.tip.ledger, digest",
-        'return "", digest',
+        "memory = _remembered(page.tip.ledger)\n    if",
+        'memory = _remembered("")\n    if',
     ),
     Fault(
         "of an anchor's two sectors the older one counts",

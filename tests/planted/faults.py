@@ -257,6 +257,18 @@ FAULTS: tuple[Fault, ...] = (
         "return max(1.0, inner)",
     ),
     Fault(
+        "what is meant to lie below a sum of chords lies above some",
+        "lipschitz/entries.py",
+        "(sums - 2.0**-20 * self.scales[-1])",
+        "(sums + 2.0**-5 * self.scales[-1])",
+    ),
+    Fault(
+        "the last layer's ranges are narrowed on their centre's side",
+        "lipschitz/relaxation.py",
+        "<= error) & (ends >= 0)",
+        ">= -error) & (ends >= 0)",
+    ),
+    Fault(
         "from l-infinity to l2 a matrix counts with its largest singular value alone",
         "lipschitz/norm_products.py",
         "else math.sqrt(inputs)",

@@ -17,6 +17,7 @@ import signal
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -266,34 +267,21 @@ def test_changed_values_end_in_a_system_or_a_documented_error(
     assert loaded < mutants / 3
 
 
-def _device(path: Path) -> None:
-    path.symlink_to("/dev/zero")
-
-
-def _sparse(path: Path) -> None:
-    with path.open("wb") as file:
-        file.truncate(2**40)
-
-
-REPLACED: dict[str, Callable[[Path], Any]] = {
-    "pipe": os.mkfifo,
-    "link to a device": _device,
-    "link to itself": lambda path: path.symlink_to(path),
-    "dangling link": lambda path: path.symlink_to("nowhere"),
-    "link to the file": lambda path: path.symlink_to(path.with_name(f"{path.name}.moved")),
-    "folder": lambda path: path.mkdir(),
-    "a tebibyte": _sparse,
-}
-
-
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("put", REPLACED.values(), ids=REPLACED.keys())
-def test_only_plain_files_of_bounded_size_are_read(
+@pytest.mark.parametrize("put", [os.mkfifo, lambda path: path.symlink_to(f"{path}.moved")])
+def test_only_plain_files_are_read(
     bundles: dict[str, Path], tmp_path: Path, name: str, put: Callable[[Path], Any]
 ) -> None:
+    """tests/core/test_files.py has all that is no plain file of bounded size."""
     folder = tmp_path / "bundle"
     shutil.copytree(bundles["posthoc vectors"], folder)
     (folder / name).rename(folder / f"{name}.moved")
     put(folder / name)
     with pytest.raises(CorruptBundle):
         _load(folder)
+
+
+def test_a_system_that_nobody_knows_is_refused(bundles: dict[str, Path], tmp_path: Path) -> None:
+    replace(Bundle.read(bundles["ensemble"]), system="Oracle").write(tmp_path / "bundle")
+    with pytest.raises(InvalidInput, match="Oracle"):
+        _load(tmp_path / "bundle")

@@ -20,7 +20,7 @@ from reticent.core import AddRemove, Replace
 from reticent.core.errors import CertificationFailed, InvalidParameter
 from reticent.retraining import convex
 from reticent.retraining.convex import ConvexModel, ConvexSettings, convex_model
-from reticent.retraining.reserves import one_against_one
+from reticent.retraining.reserves import ReserveSettings, one_against_one
 
 Pair = tuple[np.ndarray, np.ndarray]
 
@@ -47,7 +47,7 @@ def data(seed: int) -> tuple[np.ndarray, np.ndarray, ConvexSettings]:
     return rows, labels, settings
 
 
-def offsets(X: np.ndarray, settings: ConvexSettings) -> np.ndarray | None:
+def offsets(X: np.ndarray, settings: ReserveSettings) -> np.ndarray | None:
     """A wild public function of each row, which reaches the bound and beyond."""
     if not settings.offset_bound:
         return None

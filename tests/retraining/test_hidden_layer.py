@@ -16,15 +16,9 @@ import pytest
 from reticent.core import Replace
 from reticent.core.errors import InvalidInput, InvalidParameter, UnknownName
 from reticent.retraining import HiddenModel, HiddenSettings, hidden_model
+from tests.retraining.test_convex import offsets
 
 Pair = tuple[np.ndarray, np.ndarray]
-
-
-def offsets(X: np.ndarray, settings: HiddenSettings) -> np.ndarray | None:
-    """A wild public function of each row, which reaches the bound and beyond."""
-    if not settings.offset_bound:
-        return None
-    return 1.2 * settings.offset_bound * np.sin(50.0 * X.sum(axis=1) + X[:, 0])
 
 
 def fit(X: np.ndarray, y: np.ndarray, settings: HiddenSettings) -> HiddenModel:

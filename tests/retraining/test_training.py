@@ -17,6 +17,8 @@ from reticent.retraining import (
     record_keys,
     training,
 )
+from reticent.retraining.training_network import IntervalNetwork
+from reticent.retraining.training_settings import RECORDS_AT_ONCE, TrainingGrids
 from tests.retraining.test_training_search import nested
 
 Records = tuple[np.ndarray, np.ndarray]
@@ -208,3 +210,48 @@ def test_workers_give_the_same_bits_and_report_every_distance(
     assert len(told) > 1
     for mine, theirs in zip(alone.lower + alone.upper, shared.lower + shared.upper, strict=True):
         assert mine.tobytes() == theirs.tobytes()
+
+
+def digests(*arrays: np.ndarray) -> tuple[bytes, ...]:
+    return tuple(np.ascontiguousarray(array).tobytes() for array in arrays)
+
+
+@pytest.mark.parametrize(
+    "name", ["logistic", "softmax, momentum, decay", "mlp", "mlp, weights of three labels"]
+)
+def test_what_a_record_adds_is_its_own(name: str) -> None:
+    """In a block of any size, at any place in it, and alone."""
+    settings = TrainingSettings(features=4, epochs=2, **CASES[name])
+    initial = settings.initial(0 if settings.hidden else None)
+    random = np.random.default_rng(0)
+    X = random.normal(size=(RECORDS_AT_ONCE, 4))
+    labels = random.integers(0, settings.classes, len(X))
+    grids = TrainingGrids.build(settings, initial)
+    inputs = grids.inputs(X)
+    reach = [np.full(start.shape, 3.0) for start in grids.start]
+    low, high = (
+        [start + side * far for start, far in zip(grids.start, reach, strict=True)]
+        for side in (-1.0, 1.0)
+    )
+    network = IntervalNetwork(grids, low, high)
+
+    def added(places: np.ndarray) -> dict[int, tuple[bytes, ...]]:
+        factors = network.factors(np.ascontiguousarray(inputs[:, places]), labels[places])
+        sides = [
+            side
+            for part in factors
+            for side in (part.row_low, part.row_high, part.column_low, part.column_high)
+        ]
+        return {
+            place: digests(*(side[:, column] for side in sides))
+            for column, place in enumerate(places.tolist())
+        }
+
+    whole = added(np.arange(RECORDS_AT_ONCE))
+    assert len(set(whole.values())) > RECORDS_AT_ONCE // 2
+    for places in (
+        np.arange(RECORDS_AT_ONCE - 1),
+        random.permutation(RECORDS_AT_ONCE),
+        *np.arange(0, RECORDS_AT_ONCE, 101)[:, None],
+    ):
+        assert added(places).items() <= whole.items()

@@ -140,29 +140,6 @@ def test_replacements_are_those_of_sorting_every_record(shift: int, blocks: int)
         assert found == expected
 
 
-@pytest.mark.parametrize("counting", ["add-remove", "replace"])
-@pytest.mark.parametrize("shift", [0, 3])
-def test_neighbours_bounds_nest_whatever_the_rounding(counting: str, shift: int) -> None:
-    random = np.random.default_rng(2)
-    for _ in range(500):
-        gamma = int(random.integers(1, 100))
-        values = random.integers(-gamma, gamma + 1, int(random.integers(1, 12))).astype(float)
-        smaller = np.maximum(
-            values - random.integers(0, 5, len(values)), -gamma
-        )  # the neighbour's boxes are smaller
-        if counting == "replace":
-            smaller[random.integers(len(values))] = random.integers(-gamma, gamma + 1)
-        elif random.random() < 0.5:
-            smaller = np.append(smaller, random.integers(-gamma, gamma + 1))
-        else:
-            smaller = np.delete(smaller, random.integers(len(smaller)))
-        found = []
-        for data, first in ((values, 0), (smaller, 0)):
-            ends = record_ends(np.repeat(data[None], 6, axis=0), Clip(gamma, gamma, shift))
-            found.append(bounds(ends, np.arange(first, first + 6), counting=counting))
-        assert all(less <= more for less, more in zip(found[1][:-1], found[0][1:], strict=True))
-
-
 def product_range(
     rows: tuple[float, float], columns: tuple[float, float], gamma: float
 ) -> tuple[float, float]:

@@ -17,6 +17,8 @@ import httpx
 import pytest
 
 from reticent.core.errors import InvalidInput, LedgerUnavailable, ServiceBusy
+from reticent.core.signatures import verify
+from reticent.core.strict_json import strict_dumps
 from reticent.service.connections import check_descriptors
 from reticent.service.core import Service
 from reticent.service.logs import JsonLines
@@ -357,10 +359,13 @@ def test_more_connections_than_the_system_has_files_are_refused_at_the_start() -
             check_descriptors(hard)
 
 
-def test_the_log_tells_of_changes_alone_and_in_words(server: Running) -> None:
+def test_the_log_tells_of_changes_alone_and_in_words(server: Running, place: Place) -> None:
+    """Its anchor is signed: whoever keeps the log can tell later whether the ledger went back."""
     with httpx.Client(base_url=server.url) as client:
         client.get("/healthz")
     server.stop()
     lines = [json.loads(line) for line in server.log.read_text().splitlines()]
-    assert sum(line["event"] == "anchor" for line in lines) == 1
+    (said,) = (line for line in lines if line["event"] == "anchor")
+    stated, signature = strict_dumps(said["anchor"]), strict_dumps(said["signature"])
+    verify(stated, signature, purpose="anchor", trusted_key=place.public_key)
     assert not [line for line in lines if "%" in line["event"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -138,7 +139,8 @@ def test_a_signing_key_is_rotated_by_a_set_of_trusted_keys(place: Path) -> None:
     Service(serves).close()
 
 
-def test_a_budget_is_lowered_and_then_frozen(place: Path) -> None:
+def test_a_budget_is_lowered_and_then_frozen(capsys: pytest.CaptureFixture[str]) -> None:
+    """One of which nothing was spent is lowered to nothing, and reported."""
     made("budgets.db")
     (commands,) = blocks("Lower or freeze a budget")
     for command, left in zip(commands, (4.5, 0.0), strict=True):
@@ -149,3 +151,12 @@ def test_a_budget_is_lowered_and_then_frozen(place: Path) -> None:
         ledger.close()
     with pytest.raises(BudgetExceeded):
         spend("budgets.db")
+    ledger = Ledger.open("budgets.db")
+    ledger.grant(Scope(subject="unused"), Guarantee(2.0, 0.0, AddRemove()))
+    ledger.close()
+    for command in ("lower --subject unused", "report", "report --json", "verify"):
+        capsys.readouterr()
+        assert run(["ledger", *command.split(), "--ledger", "budgets.db"]) == 0
+        if "json" in command:
+            granted = {b["granted_epsilon"] for b in json.loads(capsys.readouterr().out)["budgets"]}
+            assert granted == {0, 500_000}

@@ -6,13 +6,14 @@ import asyncio
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from reticent.core.errors import CorruptLedger, ReticentError
+from reticent.core.errors import CorruptLedger, LedgerUnavailable, ReticentError
 from reticent.core.releases import Release
 from reticent.ledger import Ledger
 from reticent.service import answering
@@ -132,6 +133,15 @@ def test_a_revocation_cannot_be_taken_back_with_an_old_copy(place: Place, tmp_pa
     copy.replace(path)
     with pytest.raises(ReticentError, match="older than its anchor"):
         Service(place.settings())
+
+
+def test_no_position_is_signed_of_a_ledger_that_went_back(service: Service) -> None:
+    file = service.ledger.anchor_file()
+    standing = file.read()
+    assert standing is not None
+    file.raise_to(replace(standing, seq=standing.seq + 1, digest="0" * 64))
+    with pytest.raises(LedgerUnavailable, match="is older than its anchor"):
+        service.anchored()
 
 
 def test_a_corrupt_ledger_is_not_served(place: Place, tmp_path: Path) -> None:

@@ -23,13 +23,12 @@ import pytest
 import sqlalchemy as sa
 
 from reticent.core import AddRemove, Guarantee, Scope
-from reticent.core.signatures import verify, write_key_pair
-from reticent.core.strict_json import strict_dumps
+from reticent.core.signatures import write_key_pair
 from reticent.service.core import Service
 from reticent.service.keys import KeyStore
 from tests.service.conftest import COST, RECORDS, ROWS, Place, ask
 from tests.service.cutting_proxy import cutting
-from tests.service.servers import Running, running, start_is_refused
+from tests.service.servers import Running, running
 from tests.service.test_answering import ask as charge
 
 
@@ -302,33 +301,6 @@ def test_a_revoked_key_charges_nothing_under_load(any_place: Place, tmp_path: Pa
     assert {status for at, status in told if at > revoked + 1.0} == {401}
 
 
-def test_a_stale_copy_on_a_server_is_not_served(
-    make_place: Callable[..., Place], postgres_url: str, tmp_path: Path
-) -> None:
-    place = make_place(postgres_url)
-    with running(place.settings(), tmp_path / "log") as server:
-        client = server.client(place.secret)
-        ask(client, "request-1")
-        engine = sa.create_engine(postgres_url)
-        tables = ("entries", "service_answers", "accounts", "budgets", "head", "nodes")
-        with engine.begin() as connection:
-            for table in tables:
-                connection.exec_driver_sql(f"CREATE TABLE old_{table} AS SELECT * FROM {table}")
-        ask(client, "request-2")
-        with engine.begin() as connection:  # a replica that was behind takes over
-            connection.exec_driver_sql("SET session_replication_role = replica")
-            for table in reversed(tables):
-                connection.exec_driver_sql(f"DELETE FROM {table}")
-            for table in tables:
-                connection.exec_driver_sql(f"INSERT INTO {table} SELECT * FROM old_{table}")
-        engine.dispose()
-        told = ask(client, "request-3")
-        assert (told.status_code, told.json()["code"]) == (503, 13)
-        assert client.get("/v1/anchor").status_code == 503
-    said = start_is_refused(place.settings(), tmp_path / "log2")
-    assert "LedgerUnavailable" in said
-
-
 def test_nothing_private_is_written_at_debug(
     make_place: Callable[..., Place], postgres_url: str, tmp_path: Path
 ) -> None:
@@ -383,26 +355,6 @@ def test_too_much_at_once_is_refused_at_once_and_costs_nothing(
             told = list(threads.map(one, range(64)))
         assert set(told) == {200, 429}
         assert place.spent(RECORDS) == told.count(200) * 1000 * COST
-
-
-def test_a_signed_anchor_is_in_the_log(place: Place, tmp_path: Path) -> None:
-    """Whoever keeps the log can tell later whether the ledger was taken back."""
-    with running(place.settings(), tmp_path / "log") as server:
-        ask(server.client(place.secret), "request-1")
-    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
-    anchors = [line for line in lines if line["event"] == "anchor"]
-    assert anchors
-    for line in anchors:
-        verify(
-            strict_dumps(line["anchor"]),
-            strict_dumps(line["signature"]),
-            purpose="anchor",
-            trusted_key=place.public_key,
-        )
-    ledger = place.open()
-    stated = anchors[-1]["anchor"]
-    assert ledger.verify(anchor=f"{stated['seq']}:{stated['digest']}").ok
-    ledger.close()
 
 
 def test_a_stop_finishes_what_is_under_way(place: Place, tmp_path: Path) -> None:

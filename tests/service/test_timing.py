@@ -25,46 +25,24 @@ FALSE_ALARM = 1e-4
 """Share of runs in which equal distributions are told apart."""
 
 
-def times(
-    place: Place, folder: Path, calls: int, *, more_rows: int = 0, until_seen: bool = False
-) -> SimpleNamespace:
-    """Times of both bodies in turn, as a client sees them, how far they differ, and lengths.
-
-    Args:
-        place, folder: of the server.
-        calls: of each body, at most.
-        more_rows: to add to the second body, as a planted difference.
-        until_seen: whether to look after every 20 pairs, and to stop once they are told apart.
-    """
-    rows = [[INSIDE] * 4, [EDGE] * (4 + more_rows)]
+def times(place: Place, folder: Path, calls: int) -> SimpleNamespace:
+    """Times of both bodies in turn, as a client sees them, how far they differ, and lengths."""
+    rows = [[INSIDE] * 4, [EDGE] * 4]
     lengths: list[set[int]] = [set(), set()]
     seconds: list[list[float]] = [[], []]
     with running(place.settings(), folder / "log") as server:
         client = server.client(place.secret)
         for number in range(2 * calls):
             pair, second = divmod(number, 2)
-            if (
-                until_seen
-                and not second
-                and pair
-                and pair % 20 == 0
-                and apart(seconds) < FALSE_ALARM
-            ):
-                break
             which = (pair + second) % 2
             told = ask(client, f"timing-{number}", {"rows": rows[which]})
             assert told.status_code == 200, told.text
             lengths[which].add(len(told.content))
             seconds[which].append(told.elapsed.total_seconds())
     medians = [float(np.median(part)) for part in seconds]
-    return SimpleNamespace(
-        p=apart(seconds), lengths=lengths, medians=medians, calls=len(seconds[0])
-    )
-
-
-def apart(seconds: list[list[float]]) -> float:
-    """Chance that pairs of times of one distribution differ as much as these."""
-    return float(wilcoxon(np.subtract(seconds[1], seconds[0])).pvalue)
+    # the chance that pairs of times of one distribution differ as much as these
+    chance = float(wilcoxon(np.subtract(seconds[1], seconds[0])).pvalue)
+    return SimpleNamespace(p=chance, lengths=lengths, medians=medians)
 
 
 @pytest.mark.slow

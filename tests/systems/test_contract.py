@@ -28,12 +28,8 @@ from reticent.systems import (
     Within,
 )
 from reticent.testing import Case, Check, checks_of
+from tests.systems.votes.test_contract import LABELS, QUERY, ROWS
 
-ROWS = np.array(
-    [[-3.0, 0.0], [0.2, 0.1], [0.2, 0.1], [2.0, 2.0], [1.0, -2.0], [-1.0, 1.0], [0.4, 0.3], [3, 1]]
-)
-LABELS = np.array([0, 1, 1, 0, 1, 0, 0, 1])
-QUERY = np.array([[0.3, 0.2]])
 RANDOM = np.random.default_rng(0)
 PUBLIC = RANDOM.uniform(size=(60, 2))
 SIDES = (PUBLIC[:, 0] > 0.5).astype(int)

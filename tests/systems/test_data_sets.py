@@ -30,19 +30,16 @@ SCOPE = Scope(subject="hospital")
 
 pytestmark = pytest.mark.filterwarnings("ignore::reticent.core.errors.PrivacyWarning")
 
-PLAN: dict[str, Any] = {
-    **{
-        "epsilon": 4.0,
-        "delta": 1e-5,
-        "neighbours": Neighbours(number=10, sampling_probability=0.5),
-        "classes": [0, 1],
-    }
-}
-
 
 def neighbours(data_set: str | None, keys: Any = None) -> Any:
     return PrivateKNNClassifier(
-        queries=5, data_set=data_set, features=Features(range=(0.0, 1.0)), **PLAN
+        epsilon=4.0,
+        delta=1e-5,
+        queries=5,
+        neighbours=Neighbours(number=10, sampling_probability=0.5),
+        classes=[0, 1],
+        data_set=data_set,
+        features=Features(range=(0.0, 1.0)),
     ).fit(X, Y, keys)
 
 
@@ -52,16 +49,9 @@ def certified(data_set: str | None, keys: Any = None) -> Any:
     )
 
 
-FITS: dict[str, Callable[..., Any]] = {
-    "Private-kNN": neighbours,
-    "certified": certified,
-}
-
-
-@pytest.mark.parametrize("fit", FITS.values(), ids=FITS.keys())
-def test_two_data_sets_do_not_add_up_and_two_fits_on_one_do(fit: Callable[..., Any]) -> None:
+def test_two_data_sets_do_not_add_up_and_two_fits_on_one_do() -> None:
     one, again, other, unnamed, nameless = (
-        fit(name) for name in ("ward 7", "ward 7", "ward 8", None, None)
+        certified(name) for name in ("ward 7", "ward 7", "ward 8", None, None)
     )
     assert one.guarantee.compose(again.guarantee).epsilon == pytest.approx(
         2 * one.guarantee.epsilon
@@ -79,31 +69,30 @@ def test_persons_and_records_do_not_add_up() -> None:
         persons.guarantee.compose(records.guarantee)
 
 
-def booked(fit: Callable[..., Any], name: str | None, ledger: Ledger) -> Any:
-    system = fit(name)
-    return system.release(PUBLIC[:1], ledger=ledger, scope=SCOPE)
-
-
-@pytest.mark.parametrize("fit", FITS.values(), ids=FITS.keys())
+@pytest.mark.parametrize("fit", [neighbours, certified])
 def test_a_ledger_charges_every_fit_to_the_name_and_takes_none_without(
     fit: Callable[..., Any], tmp_path: Path
 ) -> None:
     cost = fit("ward 7").guarantee
+
+    def booked(name: str | None) -> Any:
+        return fit(name).release(PUBLIC[:1], ledger=ledger, scope=SCOPE)
+
     with closing(Ledger.create(tmp_path / "ledger.db")) as ledger:
         ledger.grant(
             SCOPE, Guarantee(2.5 * cost.epsilon, max(2.5 * cost.delta, 1e-9), cost.adjacency)
         )
-        booked(fit, "ward 7", ledger)
-        booked(fit, "ward 7", ledger)
+        booked("ward 7")
+        booked("ward 7")
         before = ledger.verify()
         with pytest.raises(BudgetExceeded):
-            booked(fit, "ward 7", ledger)
+            booked("ward 7")
         with pytest.raises(IncompatibleGuarantees):
-            booked(fit, "ward 8", ledger)
+            booked("ward 8")
         with pytest.raises(
             InvalidInput, match=r"data_set: expected a name of the protected records"
         ):
-            booked(fit, None, ledger)
+            booked(None)
         assert ledger.verify() == before
 
 

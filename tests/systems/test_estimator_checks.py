@@ -2,8 +2,7 @@
 estimators that share an engine one, since the checks look at what the engine does with its input.
 
 Where ``predict`` is a release it draws fresh noise and is counted. So checks that ask one row twice
-fail unless chance makes both answers alike, and a copy of a system whose answers are counted has
-none to give.
+fail unless chance makes both answers alike.
 """
 
 from __future__ import annotations
@@ -19,14 +18,12 @@ from reticent.systems import (
     ConvexCertifiedClassifier,
     Features,
     LabelAware,
-    Neighbours,
     NoiseAware,
     NoisyGradientClassifier,
     NoisyGradientRegressor,
     PosthocClassifier,
     PosthocEncoder,
     PowerEncoder,
-    PrivateKNNClassifier,
     PublicRanges,
 )
 
@@ -75,9 +72,6 @@ FRESH_TARGETS = dict.fromkeys(
 ) | {"check_estimators_empty_data_messages": "no records are a data set like any other"}
 
 
-COUNTED = {"check_estimators_pickle": "a copy has no answers: they are counted where it was fitted"}
-
-
 FRESH_ANSWERS = frozenset(
     {
         "check_classifier_data_not_an_array",
@@ -94,9 +88,6 @@ FRESH_ANSWERS = frozenset(
 
 def by_chance(estimator: Any) -> frozenset[str]:
     """Checks that fail unless noise happens to be kind."""
-    if isinstance(estimator, PrivateKNNClassifier):
-        # Noise costs a few labels more than a check of accuracy allows.
-        return FRESH_ANSWERS | {"check_classifiers_train"}
     draws = (PosthocClassifier, NoisyGradientClassifier)
     return FRESH_ANSWERS if isinstance(estimator, draws) else frozenset()
 
@@ -106,8 +97,6 @@ def expected_failures(estimator: Any) -> dict[str, str]:
         return {**EXPECTED, **FRESH_FIT}
     if isinstance(estimator, NoisyGradientRegressor):
         return {**EXPECTED, **FRESH_TARGETS}
-    if isinstance(estimator, PrivateKNNClassifier):
-        return {**EXPECTED, **COUNTED}
     if isinstance(estimator, PosthocEncoder):
         return {**EXPECTED, **FRESH_NOISE}
     return EXPECTED
@@ -133,13 +122,6 @@ def expected_failures(estimator: Any) -> dict[str, str]:
         ),
         ConvexCertifiedClassifier(
             epsilon=100.0, classes="observed", norm_bound=500.0, regularization=0.1
-        ),
-        PrivateKNNClassifier(
-            **TOTAL,
-            queries=1000,
-            neighbours=Neighbours(number=3, sampling_probability=0.5),
-            classes="observed",  # the checks bring labels of all kinds
-            features=Features(range=(-100.0, 100.0)),
         ),
         PublicRanges((-100.0, 100.0)),
         NoisyGradientClassifier(**TOTAL, steps=3, classes="observed", features=RANGE),

@@ -17,7 +17,6 @@ from reticent.core.errors import InvalidInput, InvalidParameter
 from reticent.systems import (
     Features,
     NoisyGradientClassifier,
-    PublicModelsClassifier,
     PublicStartClassifier,
 )
 from reticent.systems.loading import load
@@ -28,7 +27,6 @@ TOTAL: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-5, "classes": ["ill", "well
 POOL: dict[str, Any] = {"pool": [LogisticRegression()], "records": 300}
 MODELS: dict[str, Any] = {
     "public start": PublicStartClassifier(**TOTAL, **POOL),
-    "public models": PublicModelsClassifier(**TOTAL, **POOL),
     "descent": NoisyGradientClassifier(steps=10, **TOTAL),
 }
 

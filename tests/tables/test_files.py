@@ -21,7 +21,7 @@ from reticent.core.errors import InvalidInput
 from reticent.core.files import LimitedReader
 from reticent.tables import files as tabular_files
 from reticent.tables.attributes import Categorical, Numeric, OneHot
-from reticent.tables.files import csv_table, read_names, read_rows
+from reticent.tables.files import csv_batches, read_names, read_rows
 from reticent.tables.schema import TabularSchema
 
 SCHEMA = TabularSchema(
@@ -385,7 +385,7 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path, monkeypatch, block) -> None
     header, *bad = "who,age,gain,work,zone1,zone2", "a,secret,1,?,1,0", "b,1,1,no,1,1", ",2,1\n"
     lines = [header, *bad, *["c,secret,1,?,1,0"] * 7]
     with pytest.raises(InvalidInput) as refused:
-        csv_table(file_of(tmp_path, "\n".join(lines)), SCHEMA, subject_column="who")
+        list(csv_batches(file_of(tmp_path, "\n".join(lines)), SCHEMA, subject_column="who"))
     said = str(refused.value)
     for part in (
         "lines 2, 6, 7, 8, 9 and 3 more, column 'age': cannot be read as a number",
@@ -397,7 +397,8 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path, monkeypatch, block) -> None
         assert part in said
     assert "secret" not in said
     columns = "gain,gain,work,zone1\n1,1,?,1\n"
+    ignored, path = ["day", "work"], file_of(tmp_path, columns)
     with pytest.raises(InvalidInput) as refused:
-        csv_table(file_of(tmp_path, columns), SCHEMA, ignore=["day", "work"], subject_column="who")
+        list(csv_batches(path, SCHEMA, ignore=ignored, subject_column="who"))
     for part in ("not 'age', 'zone2'", "column 'who', got 0", "needs 'work'", "no column 'day'"):
         assert part in str(refused.value)

@@ -371,22 +371,22 @@ class Page:
 
 def append(page: Page, lines: Sequence[Line]) -> list[bytes]:
     """Write entries, move the page's tip behind them, and return their digests."""
-    tip, digest, rows, digests = page.tip, page.tip.digest, [], []
+    tip, rows, digests = page.tip, [], []
+    digest, link, spent = tip.digest, tip.link, tip.spent
     charged = [line.entry for line in lines if line.entry.action == "reserve"]
-    spent = (
-        min(tip.spent[0] + sum(entry.epsilon for entry in charged), LARGEST),
-        min(tip.spent[1] + sum(entry.delta for entry in charged), LARGEST),
-    )
+    if charged:
+        spent = (
+            min(spent[0] + sum([entry.epsilon for entry in charged]), LARGEST),
+            min(spent[1] + sum([entry.delta for entry in charged]), LARGEST),
+        )
     state = state_of(page.tree.root, spent, tip.gap, tip.policy.text)
-    link = tip.link
     for entry, statement_id, account_id, budget_id in lines:
         link = entry.link(digest)
         digest = linked(link, state)
         digests.append(digest)
         rows.append(
             (
-                *(entry.seq, entry.at, entry.action, budget_id, account_id, statement_id),
-                *(entry.epsilon, entry.delta, entry.answers, entry.mechanism),
+                *(*entry[:3], budget_id, account_id, statement_id, *entry[7:11]),
                 *(entry.reservation or None, entry.receipt, state, digest),
             )
         )
@@ -433,8 +433,7 @@ _SET = (
 )
 
 
-@dataclass(frozen=True)
-class Anchor:
+class Anchor(NamedTuple):
     """A position in a ledger's chain.
 
     Attributes:
@@ -477,7 +476,7 @@ class Anchor:
             values = json.loads(content)
         except ValueError:
             return None
-        if not isinstance(values, dict) or values.keys() != cls.__dataclass_fields__.keys():
+        if not isinstance(values, dict) or values.keys() != set(cls._fields):
             return None
         whole = all(
             type(values[name]) is int and values[name] >= 0 for name in ("seq", "epsilon", "delta")

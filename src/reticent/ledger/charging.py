@@ -10,7 +10,7 @@ from collections import Counter, defaultdict, namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
+from itertools import product, starmap
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
@@ -90,12 +90,14 @@ def covering(
     for scope in scopes:
         if not isinstance(scope, Scope):
             raise InvalidInput(f"scope: expected a Scope, got {type(scope).__name__}")
-        if not all(getattr(scope, part) for part in policy.required):
+        if not all(map(scope.parts.get, policy.required)):
             raise _unnamed(policy, scope)
-    names = [key_of(scope) for scope in scopes]
-    patterns = [_patterns(name) for name in names]
-    every = {one: key for each in patterns for one, key in each.items()}
-    mine_of = {name: ACCOUNTS.key(*name) for name in names}
+    names = list(map(key_of, scopes))
+    patterns = list(map(_patterns, names))
+    every: dict[Key, bytes] = {}
+    for mine in patterns:
+        every.update(mine)
+    mine_of = dict(zip(names, starmap(ACCOUNTS.key, names), strict=True))
     known = page.tree.find([*every.values(), *mine_of.values()])
     standing = _rows(page, BUDGETS, every, known, remembered=to_charge)
     of_each = _rows(page, ACCOUNTS, mine_of, known, remembered=to_charge)
@@ -145,8 +147,11 @@ def _rows(
     remembered: bool = False,
 ) -> dict[Key, Any]:
     there = {name: known[key] for name, key in keys.items() if key in known}
+    memory = _remembered(page.tip.ledger)
+    if len(memory) > _MOST_REMEMBERED:
+        memory.clear()
     if remembered and len(there) <= FEW:
-        mine = {name: _remembered.get(_here(page, digest)) for name, digest in there.items()}
+        mine = dict(zip(there, map(memory.get, there.values()), strict=True))
         if None not in mine.values():
             return mine
     found = {row[1:4]: row for row in _ROWS[kind.name].read(page, list(there))}
@@ -154,26 +159,20 @@ def _rows(
         row = found.get(name)
         if row is None or kind.digest(row) != digest:
             raise changed(kind)
-        _remember(page, digest, row)
+        memory[digest] = row
     return found
 
 
 _MOST_REMEMBERED = 1 << 12
-_remembered: dict[tuple[str, bytes], Any] = {}
-"""Rows by the name of their ledger and their digests: right whatever its database says.
-
-Another ledger may have the same row under another number of its statement, which no digest has.
-"""
 
 
-def _here(page: Page, digest: bytes) -> tuple[str, bytes]:
-    return page.tip.ledger, digest
+@lru_cache(maxsize=16)
+def _remembered(ledger: str) -> dict[bytes, Any]:
+    """Return rows of a ledger by their digests: right whatever its database says.
 
-
-def _remember(page: Page, digest: bytes, row: Any) -> None:
-    if len(_remembered) >= _MOST_REMEMBERED:
-        _remembered.clear()
-    _remembered[_here(page, digest)] = row
+    Another ledger may have the same row under another number of its statement, which no digest has.
+    """
+    return {}
 
 
 class _Rows:
@@ -363,6 +362,7 @@ def post_charges(
     """
     statement_id = int(claims[0].cover.budgets[0].statement_id)
     opened = _open_accounts(page, claims, statement, statement_id)
+    memory = _remembered(page.tip.ledger)
     spent: defaultdict[Any, list[int]] = defaultdict(lambda: [0, 0])
     lines: list[Line] = []
     charged: list[tuple[Any, Any]] = []
@@ -380,7 +380,7 @@ def post_charges(
             account = _charged(cover.account, claim, page.at)
             charged.append((cover.account, account))
         items[ACCOUNTS.key(*key)] = digest = ACCOUNTS.digest(account)
-        _remember(page, digest, account)
+        memory[digest] = account
         entry = Entry(
             *(seq, page.at, "reserve", *key, statement),
             *(charge.epsilon, charge.delta, claim.answers, mechanism, 0, ""),
@@ -392,7 +392,7 @@ def post_charges(
             spent_epsilon=row.spent_epsilon + epsilon, spent_delta=row.spent_delta + delta
         )
         items[BUDGETS.key(*after[1:4])] = digest = BUDGETS.digest(after)
-        _remember(page, digest, after)
+        memory[digest] = after
         paid.append((row, after))
     page.tree.put(items)  # first: a row that is not as it was then undoes all
     _ROWS["budgets"].write(page, paid, _spent_between)
@@ -617,8 +617,7 @@ class Work(Protocol[Outcome]):
         """Charge, or return why not. It raises errors of reticent only before it writes."""
 
 
-@dataclass(frozen=True)
-class Posting(Generic[Done, T]):
+class Posting(NamedTuple, Generic[Done, T]):
     """One thing to be posted to a ledger.
 
     Attributes:

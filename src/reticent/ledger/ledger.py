@@ -600,7 +600,7 @@ class Ledger:
 
         Unless ``keep`` is off, it is then known outside the database too.
         """
-        result, tip = self.store.retried(lambda: self._transaction(work, check))
+        result, tip = self.store.retried(lambda: self._transaction(work, check, keep))
         if keep:
             anchor = tip.anchor
             standing = self.store.anchor_of(tip.ledger).raise_to(anchor)
@@ -613,11 +613,11 @@ class Ledger:
                         raise self._older(tip, standing)
         return result
 
-    def _transaction(self, work: Callable[[Page], T], check: bool) -> tuple[T, Tip]:
+    def _transaction(self, work: Callable[[Page], T], check: bool, keep: bool) -> tuple[T, Tip]:
         with self.store.write() as connection:
             name, standing = self._name, None
             if name:
-                standing = self.store.anchor_of(name).read(to_write=True)
+                standing = self.store.anchor_of(name).read(to_write=keep)
             at = 0 if standing is None else standing.seq
             tip, digest = read_end(connection, at, lock=True)
             file = self.store.anchor_of(tip.ledger)

@@ -156,6 +156,10 @@ class Statement(Generic[R]):
 
     def __init__(self, sql: str, row: Callable[[Iterable[Any]], R] = tuple) -> None:  # type: ignore[assignment]
         self._sqlite, self._server = sql, sql.replace("?", "%s")
+        # The server itself says so, and does nothing that was sent behind it, as a COMMIT.
+        self._insisting = (
+            f"WITH changed AS ({self._server} RETURNING 1) SELECT 1 / count(*) FROM changed"
+        )
         self._row = row
 
     def rows(self, session: Session, *values: Any) -> list[R]:
@@ -170,11 +174,10 @@ class Statement(Generic[R]):
         otherwise: Callable[[], Exception] | None = None,
     ) -> None:
         """Insert, update or delete for each of ``each``, as ``Session.run`` says."""
-        text = self._sqlite if session.is_sqlite else self._server
-        if otherwise and not session.is_sqlite:
-            # The server itself says so, and does nothing that was sent behind it, as a COMMIT.
-            text = f"WITH changed AS ({text} RETURNING 1) SELECT 1 / count(*) FROM changed"
-        session.run(text, each, otherwise)
+        if session.is_sqlite:
+            session.run(self._sqlite, each, otherwise)
+        else:
+            session.run(self._insisting if otherwise else self._server, each, otherwise)
 
 
 def named(columns: Iterable[Any]) -> str:

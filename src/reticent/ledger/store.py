@@ -13,7 +13,7 @@ import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Literal, TypeVar
@@ -247,8 +247,7 @@ class Store:
                     raise
         return work()
 
-    @contextmanager
-    def write(self) -> Iterator[Session]:
+    def write(self) -> AbstractContextManager[Session]:
         """Open one transaction that no other writer can interleave with.
 
         On a server, writers take turns once they lock the head. It is durable once the block ends,
@@ -258,14 +257,17 @@ class Store:
             LedgerUnavailable: the ledger could not be written, or the path of an SQLite ledger
                 leads elsewhere, before the block or after it.
         """
-        with self._connected() as session:
-            if self.is_sqlite:
-                _begin_writing(session.driver, self._patience)
-                self.check_file()
-            else:
-                session.run("BEGIN", [()])
-            yield session
-            session.finish()
+        return self._connected(self._begin, self._finish)
+
+    def _begin(self, session: Session) -> None:
+        if self.is_sqlite:
+            _begin_writing(session.driver, self._patience)
+            self.check_file()
+        else:
+            session.run("BEGIN", [()])
+
+    def _finish(self, session: Session) -> None:
+        session.finish()
         self.check_file()
 
     @contextmanager
@@ -344,8 +346,13 @@ class Store:
         self._engine = None
 
     @contextmanager
-    def _connected(self) -> Iterator[Session]:
-        """Yield a connection of this process, outside any transaction.
+    def _connected(
+        self,
+        begin: Callable[[Session], None] | None = None,
+        finish: Callable[[Session], None] | None = None,
+    ) -> Iterator[Session]:
+        """Yield a connection of this process, outside any transaction or in the one that ``begin``
+        begins and ``finish`` ends.
 
         A failure while it is used is said in plain words.
         """
@@ -361,7 +368,11 @@ class Store:
             ) from None
         try:
             session = self._open()
+            if begin:
+                begin(session)
             yield session
+            if finish:
+                finish(session)
             idle.append(session)
         except BaseException as error:
             if session is not None:

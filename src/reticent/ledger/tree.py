@@ -150,8 +150,8 @@ class Tree:
             leaf = self._leaf(key)
             if leaf is None:
                 break
-            at, there = _place(leaf, key)
-            if there:
+            at = _at(leaf, key)
+            if at >= 0:
                 found[key] = leaf[at + _KEY : at + _ITEM]
         else:
             return found
@@ -164,8 +164,8 @@ class Tree:
                 content = contents[place]
                 if content[:1] == _LEAF:
                     for key in wanted:
-                        at, there = _place(content, key)
-                        if there:
+                        at = _at(content, key)
+                        if at >= 0:
                             found[key] = content[at + _KEY : at + _ITEM]
                     continue
                 for slot, mine in _by_slot(wanted, depth).items():
@@ -241,9 +241,15 @@ class Tree:
         """Return the digest of the node at ``place`` once it has these items."""
         content = _LEAF if digest == EMPTY else self._content(place, digest)
         if content[:1] == _LEAF:
+            new = {}
             for key, value in items.items():
-                at, there = _place(content, key)
-                content = content[:at] + key + value + content[at + _ITEM * there :]
+                at = _at(content, key)
+                if at < 0:
+                    new[key] = value
+                else:
+                    content = content[: at + _KEY] + value + content[at + _ITEM :]
+            if new:
+                content = _leaf_of({**_items(content), **new})
             if len(content) <= 1 + _MOST_ITEMS * _ITEM or depth >= _DEEPEST:
                 return self._keep(place, content)
             content, items = _INNER + EMPTY * _FANOUT, _items(content)
@@ -311,7 +317,7 @@ def root_of(items: Mapping[bytes, bytes], depth: int = 0) -> bytes:
     if not items:
         return EMPTY
     if len(items) <= _MOST_ITEMS or depth >= _DEEPEST:
-        node = _LEAF + b"".join(key + items[key] for key in sorted(items))
+        node = _leaf_of(items)
     else:
         parts = [EMPTY] * _FANOUT
         for slot, keys in _by_slot(items, depth).items():
@@ -333,6 +339,10 @@ def _slot(key: bytes, depth: int) -> int:
     return key[depth >> 1] & 15 if depth & 1 else key[depth >> 1] >> 4
 
 
+def _leaf_of(items: Mapping[bytes, bytes]) -> bytes:
+    return _LEAF + b"".join(key + items[key] for key in sorted(items))
+
+
 def _items(content: bytes) -> dict[bytes, bytes]:
     """Return the items of a leaf."""
     return {
@@ -341,17 +351,12 @@ def _items(content: bytes) -> dict[bytes, bytes]:
     }
 
 
-def _place(content: bytes, key: bytes) -> tuple[int, bool]:
-    """Return an item's place in a leaf, and whether it is there."""
-    low, high = 0, len(content) // _ITEM
-    while low < high:
-        middle = (low + high) // 2
-        at = 1 + _ITEM * middle
-        found = content[at : at + _KEY]
-        if found == key:
-            return at, True
-        low, high = (middle + 1, high) if found < key else (low, middle)
-    return 1 + _ITEM * low, False
+def _at(content: bytes, key: bytes) -> int:
+    """Return an item's place in a leaf, or -1 where it is not there."""
+    at = content.find(key)
+    while at % _ITEM != 1 and at >= 0:  # part of other items looks like it
+        at = content.find(key, at + 1)
+    return at
 
 
 def _remember(digest: bytes, node: bytes) -> None:

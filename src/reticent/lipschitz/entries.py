@@ -80,42 +80,48 @@ class EntryChords:
         total = (len(matrices) + 5.0) * float(most.sum(axis=1).max(initial=0.0)) + _TINY
         return cls(scaled[:-1], rows, scaled[-1], (*reversed(scales), total), unit)
 
-    def __call__(
-        self, on: list[Mask], unstable: list[Mask], bounds: Array, *, alone: bool
-    ) -> Array:
-        """Return ``bounds``, or the sums of chords where they are smaller, shape (n, k).
+    def __call__(self, on: list[Mask], unstable: list[Mask]) -> Array:
+        """Return the sum of chords of each region and functional, shape (n, k).
 
         Args:
             on, unstable: the state of every neuron of each hidden layer, shape (n, width) each.
-            bounds: another bound for each functional, shape (n, k).
-            alone: True if the largest of a region's bounds alone counts. Functionals that cannot
-                change it are left as they are.
         """
-        found = bounds / self.unit
+        shape = len(on[0]), len(self.rows)
+        regions, rows = np.indices(shape).reshape(2, -1)
+        return self._summed(regions, rows, on, unstable).reshape(shape)
 
-        def summed(points: Places, rows: Places) -> None:
-            common: Common = {}
-            before = points[:0]
-            for start in range(0, len(points), self._pairs):
-                some, k = (part[start : start + self._pairs] for part in (points, rows))
-                if not np.array_equal(some, before):
-                    common, before = {}, some
-                state = [part[some] for part in on], [part[some] for part in unstable]
-                found[some, k] = np.minimum(found[some, k], self._sums(k, *state, common))
+    def capped(self, on: list[Mask], unstable: list[Mask], cap: Array) -> Array:
+        """Return the largest sum of each region, or its ``cap`` where that is smaller, shape (n,).
 
-        if not alone:
-            summed(*np.indices(found.shape).reshape(2, -1))
-            return np.asarray(found * self.unit)
-        most = np.minimum(found, self._screen(on, unstable))
-        regions, first = np.arange(len(found)), most.argmax(axis=1)
-        summed(regions, first)
-        best = found[regions, first]
-        most[regions, first] = -np.inf
-        left = most > best[:, None]
-        summed(*np.nonzero(left))
-        best = np.maximum(best, found.max(axis=1, where=left, initial=-np.inf))
-        # The others are below it once summed.
-        return np.asarray(np.minimum(found, best[:, None]) * self.unit)
+        Sums that cannot change the answer are not computed.
+        """
+        found = cap.copy()
+        regions = np.flatnonzero(self.floor(on, unstable).max(axis=1) < cap)
+        if not len(regions):
+            return found
+        on, unstable = [part[regions] for part in on], [part[regions] for part in unstable]
+        most, every = self._screen(on, unstable), np.arange(len(regions))
+        first = most.argmax(axis=1)
+        best = self._summed(every, first, on, unstable)
+        most[every, first] = -np.inf
+        left, rows = np.nonzero(most > np.where(best < cap[regions], best, np.inf)[:, None])
+        np.maximum.at(best, left, self._summed(left, rows, on, unstable))
+        found[regions] = np.minimum(best, cap[regions])
+        return found
+
+    def _summed(self, regions: Places, rows: Places, on: list[Mask], unstable: list[Mask]) -> Array:
+        """Return the sums of pairs of a region and a functional, in order of regions."""
+        found = np.empty(len(regions))
+        common: Common = {}
+        before = regions[:0]
+        for start in range(0, len(regions), self._pairs):
+            part = slice(start, start + self._pairs)
+            some = regions[part]
+            if not np.array_equal(some, before):
+                common, before = {}, some
+            state = [each[some] for each in on], [each[some] for each in unstable]
+            found[part] = self._sums(rows[part], *state, common)
+        return found * self.unit
 
     @property
     def _pairs(self) -> int:
@@ -149,12 +155,20 @@ class EntryChords:
             kept = on[layer - 1][:, None]
             low = np.where(loose, np.minimum(low, 0), low * kept)
             high = np.where(loose, np.maximum(high, 0), high * kept)
-        rows, reach = self.matrices[0][None], 0.0
-        for layer, spread in enumerate(spreads):
-            reach = reach + spread @ np.abs(rows)
-            if layer + 1 < len(spreads):
-                rows = self.matrices[layer + 1] @ (slopes[layer].transpose(0, 2, 1) * rows)
-        center = middle @ rows
+        # From one layer to the next only neurons that are not off matter, from the last one only
+        # unstable ones.
+        pass_on = [(part | loose).any(axis=0) for part, loose in zip(on, free, strict=True)]
+        some = [np.flatnonzero(part) for part in (*pass_on[:-1], free[-1].any(axis=0))]
+        rows, center = self.matrices[0][some[0]][None], middle
+        reach = spreads[0][..., some[0]] @ np.abs(rows)
+        for layer in range(1, len(spreads)):
+            here, before = some[layer], some[layer - 1]
+            part = self.matrices[layer][np.ix_(here, before)]
+            rows = (part * slopes[layer - 1][..., before]) @ rows
+            reach = reach + spreads[layer][..., here] @ np.abs(rows)
+        for layer in range(len(spreads) - 1, 0, -1):
+            center = (center @ self.matrices[layer]) * slopes[layer - 1]
+        center = center @ self.matrices[0]
         pairs = len(on[0]) * len(gradient)
         slope, constant = chords(
             *(end.reshape(pairs, -1) for end in (center - reach, center + reach))
@@ -167,7 +181,29 @@ class EntryChords:
             [np.repeat(part, len(gradient), axis=0) for part in on],
             [np.repeat(part, len(gradient), axis=0) for part in free],
         )
-        return (sums[:, 0] + constant).reshape(len(on[0]), -1) + 2.0**-20 * self.scales[-1]
+        sums = (sums[:, 0] + constant).reshape(len(on[0]), -1)
+        return np.asarray((sums + 2.0**-20 * self.scales[-1]) * self.unit)
+
+    def floor(self, on: list[Mask], free: list[Mask]) -> Array:
+        """Return a number below each sum, shape (n, k), for a fraction of its time.
+
+        Gradients behind inner layers stay at their middle values. The products of slopes and
+        gradients in front of them take all that the chords allow there.
+        """
+        gradient = self.rows @ self.last
+        middle = gradient * (on[-1] + 0.5 * free[-1])[:, None]
+        spread = np.abs(gradient) * (0.5 * free[-1])[:, None]
+        for layer in range(len(self.matrices) - 1, 0, -1):
+            center, reach = _through(middle, spread, self.matrices[layer])
+            low, high = np.minimum(center - reach, 0), np.maximum(center + reach, 0)
+            loose = free[layer - 1][:, None]
+            middle = center * (on[layer - 1][:, None] + 0.5 * loose)
+            spread = (quotient(high, high - low) * (center - low) - 0.5 * center) * loose
+        center, reach = _through(middle, spread, self.matrices[0])
+        slope, constant = chords(center - reach, center + reach)
+        through = slope @ self.matrices[0].T
+        sums = (through * middle + np.abs(through) * spread).sum(axis=-1) + constant
+        return np.asarray((sums - 2.0**-20 * self.scales[-1]) * self.unit)
 
     def _sums(self, k: Places, on: list[Mask], free: list[Mask], common: Common) -> Array:
         """Return the sum for each pair of a functional and a region, rounded up, shape (n,).
@@ -250,39 +286,57 @@ def largest(
             with the same rows and states. Given where the opposites are asked for, which cost no
             more products of matrices.
     """
-    both = kept is not None
+    signs = (1,) if kept is None else (1, -1)
     # A float among fractions would turn all that follows into floating point.
     cast: Any = fractions if rows.dtype == object else np.asarray
+    # Behind the last hidden layer gradients are known.
+    last = np.flatnonzero(free[-1].any(axis=0))
+    known = cast(on[-1] + 0.5 * free[-1]) * gradient
+    half = (cast(0.5 * free[-1]) * np.abs(gradient))[:, last, None]
     if not ranges:
-        slope, half = cast(on[-1] + 0.5 * free[-1]), cast(0.5 * free[-1])
-        steady = (rows @ (slope * gradient)[:, :, None])[..., 0]
-        spread = (np.abs(rows) @ (half * np.abs(gradient))[:, :, None])[..., 0]
-        return np.asarray(
-            np.concatenate([spread + steady, spread - steady], axis=1) if both else spread + steady
-        )
+        steady = (rows @ known[:, :, None])[..., 0]
+        spread = (np.abs(rows[..., last]) @ half)[..., 0]
+        return np.concatenate([spread + sign * steady for sign in signs], axis=1)
     layer = len(matrices) - 1 - len(ranges)
     low, high = np.minimum(ranges[0][0], 0), np.maximum(ranges[0][1], 0)
     behind = matrices[layer + 1].T
+    into = behind[:, last] if len(ranges) == 1 else behind
+    middle = cast(on[layer] + 0.5 * free[layer])
     if kept and layer in kept:
         some, size, forth = kept[layer]
     else:
         some = np.flatnonzero(free[layer].any(axis=0))  # few, where regions are small
-        middle = cast(on[layer] + 0.5 * free[layer])
-        size, forth = np.abs(rows[..., some]), (rows * middle[:, None]) @ behind
+        pass_on = np.flatnonzero((on[layer] | free[layer]).any(axis=0))
+        size = np.abs(rows[..., some])
+        forth = (rows[..., pass_on] * middle[:, None, pass_on]) @ into[pass_on]
         if kept is not None:
             kept[layer] = some, size, forth
     share = quotient(high, high - low)
     # An upper line has the slope `share`, a lower one 1 - share.
     constant = (size @ (-share * low * free[layer])[:, some, None])[..., 0]
     tilt = share * free[layer] - cast(0.5 * free[layer])
-    aside = (size * tilt[:, None, some]) @ behind[some]
-    return np.concatenate(
-        [
+    aside = (size * tilt[:, None, some]) @ into[some]
+    if len(ranges) > 1:
+        parts = [
             constant + largest(aside + sign * forth, gradient, matrices, ranges[1:], on, free)
-            for sign in ((1, -1) if both else (1,))
-        ],
-        axis=1,
-    )
+            for sign in signs
+        ]
+    else:
+        back = known @ behind.T
+        constant = constant + (size @ (tilt * back)[:, some, None])[..., 0]
+        steady = (rows @ (middle * back)[:, :, None])[..., 0]
+        parts = [
+            constant + sign * steady + (np.abs(aside + sign * forth) @ half)[..., 0]
+            for sign in signs
+        ]
+    return np.concatenate(parts, axis=1)
+
+
+def _through(middle: Array, spread: Array, matrix: Array) -> tuple[Array, Array]:
+    """Return middles and half widths of the ranges of ``matrix`` times vectors in these boxes."""
+    shape, width = (*middle.shape[:-1], matrix.shape[1]), matrix.shape[0]
+    flat = (middle.reshape(-1, width) @ matrix, spread.reshape(-1, width) @ np.abs(matrix))
+    return flat[0].reshape(shape), flat[1].reshape(shape)
 
 
 def chords(low: Array, high: Array) -> tuple[Array, Array]:

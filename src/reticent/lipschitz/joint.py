@@ -115,10 +115,15 @@ class JointDerivatives:
         """Return the reaches of a layer, or the functionals' largest values behind the last,
         rounded up, shape (n, k).
 
-        They cover everything that the states and reaches of the layers in front allow.
+        They cover everything that the states and reaches of the layers in front allow. Neurons that
+        no region leaves unstable need no reach and get 0.
         """
         inner = layer < len(self.matrices)
         rows = self.matrices[layer] if inner else self.rows @ self.last
+        asked = np.arange(len(rows))
+        if inner and free:
+            asked = np.flatnonzero(free[layer].any(axis=0))
+            rows = rows[asked]
         before = self.matrices[:layer]
         values = largest(rows[None], before, reaches, on, free, self.norm)
         terms = 2 * sum(matrix.shape[1] for matrix in before) + 2 * rows.shape[1] + len(self.last)
@@ -140,7 +145,9 @@ class JointDerivatives:
 
         scale, exactly = self.scales[layer], partial(at, cast=fractions)
         error = float_error(terms, scale) + _TINY
-        return rounded_up(values, error, grid_unit(scale), exactly, closer)
+        found = np.zeros((len(values), len(self.matrices[layer]) if inner else len(rows)))
+        found[:, asked] = rounded_up(values, error, grid_unit(scale), exactly, closer)
+        return found
 
 
 def largest(
@@ -166,8 +173,10 @@ def largest(
     for layer in range(len(matrices) - 1, -1, -1):
         # A float among fractions would turn all that follows into floating point.
         cast: Any = fractions if rows.dtype == object else np.asarray
-        slope = cast(on[layer] + 0.5 * free[layer])
-        half = reaches[layer] * cast(0.5 * free[layer])
-        loss = loss + (np.abs(rows) @ half[:, :, None])[..., 0]
-        rows = (rows * slope[:, None, :]) @ matrices[layer]
+        some = np.flatnonzero(free[layer].any(axis=0))
+        half = (reaches[layer] * cast(0.5 * free[layer]))[:, some, None]
+        loss = loss + (np.abs(rows[..., some]) @ half)[..., 0]
+        some = np.flatnonzero((on[layer] | free[layer]).any(axis=0))
+        slope = cast(on[layer] + 0.5 * free[layer])[:, None, some]
+        rows = (rows[..., some] * slope) @ matrices[layer][some]
     return np.asarray(dual_norms(rows, norm) + loss)

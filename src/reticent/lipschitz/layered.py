@@ -159,9 +159,7 @@ class LayeredBound(LipschitzBound):
         """Return which neurons are on or unstable over each ball."""
         first = first_layer_values(self._stages[0], region, self._first_norms)
         over = self._forward.intervals[0](region.box)
-        values = self._forward(Inputs.boxes(region.box), over, first)
-        on = [part.lower >= 0 for part in values]
-        unstable = [(part.lower < 0) & (part.upper >= 0) for part in values]
+        on, unstable = self._forward(Inputs.boxes(region.box), over, first)
         return [
             Slopes(tuple(part[row] for part in on), tuple(part[row] for part in unstable))
             for row in range(len(region))

@@ -21,7 +21,7 @@ from reticent.core.errors import UnsupportedNetwork
 from reticent.core.norms import Norm
 from reticent.core.regions import Box
 from reticent.grids.arithmetic import ExactLinear, Interval
-from reticent.lipschitz.bounds import LipschitzBound, Output, Region, combine
+from reticent.lipschitz.bounds import LipschitzBound, Output, Region, combine, slices
 from reticent.lipschitz.entries import MOST_FUNCTIONALS, EntryChords
 from reticent.lipschitz.interval import (
     IntervalBound,
@@ -31,7 +31,7 @@ from reticent.lipschitz.interval import (
     row_norms,
 )
 from reticent.lipschitz.joint import JointDerivatives
-from reticent.lipschitz.relaxation import Inputs, RelaxedForward
+from reticent.lipschitz.relaxation import Inputs, Mask, RelaxedForward
 from reticent.networks.network import Network
 
 MOST_WEIGHTS = 2**22
@@ -120,8 +120,7 @@ class LinearBound(LipschitzBound):
         self._intervals = IntervalBound(
             network, domain=domain, input_norm=self.input_norm, output=output
         )
-        self._joint: JointDerivatives | None = None
-        self._entries: EntryChords | None = None
+        self._derivatives: JointDerivatives | EntryChords | None = None
         if len(layers) == 1:
             return
         self._stages, self._step = build_forward(network, domain)
@@ -142,9 +141,11 @@ class LinearBound(LipschitzBound):
             0.0 if self._balls is None else self._balls.spread,
         )
         rows = self.functionals.rows
-        self._joint = JointDerivatives.build(rows, matrices, self.input_norm)
-        if self.input_norm is Norm.LINF and len(rows) <= MOST_FUNCTIONALS:
-            self._entries = EntryChords.build(rows, matrices)
+        self._derivatives = (
+            EntryChords.build(rows, matrices)
+            if self.input_norm is Norm.LINF and len(rows) <= MOST_FUNCTIONALS
+            else JointDerivatives.build(rows, matrices, self.input_norm)
+        )
 
     @property
     @override
@@ -156,28 +157,36 @@ class LinearBound(LipschitzBound):
     def _rows_at_once(self) -> int:
         return _ROWS
 
-    def _ranges(self, region: Region) -> list[Interval]:
-        """Return the ranges of the pre-activations of every hidden layer over each ball."""
+    def _regions(self, region: Region) -> tuple[Inputs, Interval, Interval]:
+        """Return the regions, and the first layer's ranges over them and over the balls cut to the
+        domain.
+        """
         first = first_layer_values(self._stages[0], region, self._norms)
         if self._balls is None:
-            return self._forward(
-                Inputs.boxes(region.box), self._forward.intervals[0](region.box), first
-            )
-        inputs, over = self._balls(region, self._step)
-        return self._forward(inputs, over, first)
+            return Inputs.boxes(region.box), self._forward.intervals[0](region.box), first
+        return *self._balls(region, self._step), first
 
     @override
     def _bound_region(self, region: Region) -> Array:
-        if self._joint is None:
-            return np.full(len(region), self.ceiling)
-        values = self._ranges(region)
-        on = [part.lower >= 0 for part in values]
-        unstable = [(part.lower < 0) & (part.upper >= 0) for part in values]
-        joint, how = self._joint(on, unstable), self.functionals.combine
-        if self._entries is not None:
-            joint = self._entries(on, unstable, joint, alone=how == "max")
-        apart = self._intervals.with_states(on, unstable)
-        return np.minimum(combine(joint, how), apart)
+        return self._cut_at(region, self.ceiling)
+
+    @override
+    def at_most(self, region: Region, limit: float) -> Mask:
+        # What lies above the limit need not be known.
+        beyond = min(self.ceiling, float(np.nextafter(limit, np.inf)))
+        parts = slices(len(region), self._rows_at_once)
+        return np.concatenate([self._cut_at(region.part(rows), beyond) <= limit for rows in parts])
+
+    def _cut_at(self, region: Region, cap: float) -> Array:
+        """Return the smaller of the bound over each ball and ``cap``, shape (n,)."""
+        if self._derivatives is None:
+            return np.full(len(region), cap)
+        on, unstable = self._forward(*self._regions(region))
+        caps = np.minimum(self._intervals.with_states(on, unstable), cap)
+        how = self.functionals.combine
+        if isinstance(self._derivatives, EntryChords) and how == "max":
+            return self._derivatives.capped(on, unstable, caps)
+        return np.minimum(combine(self._derivatives(on, unstable), how), caps)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,10 @@ from reticent.grids.rounding import (
     quotient,
     rounded_up,
 )
+from reticent.lipschitz.bounds import slices
 from reticent.lipschitz.slopes import rectify
+
+Mask = npt.NDArray[np.bool_]
 
 LOWER_SLOPES = (0.0, 0.5, 1.0)
 """Slopes below a ReLU, each used for all neurons at once."""
@@ -87,8 +90,11 @@ class RelaxedForward:
             added = 0.0
         return cls(tuple(weights), tuple(biases), tuple(intervals), tuple(scales))
 
-    def __call__(self, inputs: Inputs, over: Interval, first: Interval) -> list[Interval]:
-        """Return the ranges of the pre-activations of every layer, shape (n, width) each.
+    def __call__(
+        self, inputs: Inputs, over: Interval, first: Interval
+    ) -> tuple[list[Mask], list[Mask]]:
+        """Return which neurons of every layer are on, and which are unstable, as the ends of their
+        ranges say, shape (n, width) each.
 
         Args:
             inputs: the regions.
@@ -96,12 +102,29 @@ class RelaxedForward:
                 point of ``inputs`` may leave.
             first: the same over the regions in question, which may be smaller: a ball cut to a box.
         """
+        rows = max(len(part) * max(part.shape) for part in self.weights)
+        parts = [
+            self._states(inputs.part(part), _part(over, part), _part(first, part))
+            for part in slices(len(inputs.middle), _WORKING_NUMBERS // rows)
+        ]
+        on, unstable = (
+            [np.concatenate(each) for each in zip(*some, strict=True)]
+            for some in zip(*parts, strict=True)
+        )
+        return on, unstable
+
+    def ranges(
+        self, inputs: Inputs, over: Interval, first: Interval, layers: int | None = None
+    ) -> tuple[list[list[Interval]], list[Interval]]:
+        """Return the relaxed ranges of the first ``layers`` layers (None: of all) for each slope,
+        and the intersections of all ranges of each layer, shape (n, width) each.
+        """
         # Each slope has a chain of its own: its lines must be drawn over ranges that its own
         # relaxation keeps to, or the lines of a smaller region need not lie between those of a
         # larger one.
         chains = [[over] for _ in LOWER_SLOPES]
         ranges = [first]
-        for layer in range(1, len(self.weights)):
+        for layer in range(1, len(self.weights) if layers is None else layers):
             values, _ = rectify(ranges[-1])
             cut = self.intervals[layer](values)
             for chain, slope in zip(chains, LOWER_SLOPES, strict=True):
@@ -112,7 +135,43 @@ class RelaxedForward:
                     cut.unit,
                 )
             ranges.append(cut)
-        return ranges
+        return chains, ranges
+
+    def _states(
+        self, inputs: Inputs, over: Interval, first: Interval
+    ) -> tuple[list[Mask], list[Mask]]:
+        last = len(self.weights) - 1
+        chains, ranges = self.ranges(inputs, over, first, max(last, 1))
+        if last:
+            interval = self.intervals[last](rectify(ranges[-1])[0])
+            ranges.append(self._narrowed(inputs, chains, interval))
+        on = [part.lower >= 0 for part in ranges]
+        return on, [(part.lower < 0) & (part.upper >= 0) for part in ranges]
+
+    def _narrowed(
+        self, inputs: Inputs, chains: list[list[Interval]], interval: Interval
+    ) -> Interval:
+        """Return ranges of the last layer with ends of the same signs as the intersection of its
+        interval and its relaxed ranges.
+
+        A center's pre-activation lies in every relaxed range. So none moves the end on its side of
+        0 across, and an end that is known to be on the other side needs no more slopes.
+        """
+        last, values = len(self.weights) - 1, inputs.middle
+        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            values = (np.maximum(values, 0.0) if layer else values) @ weight.T + bias
+        error = float_error(sum(part.shape[1] for part in self.weights) + last, self.scales[last])
+        ends = np.concatenate([interval.upper, -interval.lower], axis=1)
+        left = (np.concatenate([values, -values], axis=1) <= error) & (ends >= 0)
+        for chain, slope in zip(chains, LOWER_SLOPES, strict=True):
+            asked = np.flatnonzero(left.any(axis=0))
+            if not len(asked):
+                break
+            steps = self._upper(inputs, chain, interval.unit, slope, asked)
+            ends[:, asked] = np.minimum(ends[:, asked], steps)
+            left[:, asked] &= steps >= 0
+        width = values.shape[1]
+        return Interval(-ends[:, width:], ends[:, :width], interval.unit)
 
     def _relaxed(
         self, inputs: Inputs, chain: list[Interval], finest: float, slope: float
@@ -120,19 +179,28 @@ class RelaxedForward:
         """Return the range of the layer behind ``chain`` under the relaxation with this lower
         slope, rounded outward.
         """
+        width = len(self.weights[len(chain)])
+        steps = self._upper(inputs, chain, finest, slope, np.arange(2 * width))
+        return Interval(-steps[:, width:], steps[:, :width], finest)
+
+    def _upper(
+        self,
+        inputs: Inputs,
+        chain: list[Interval],
+        finest: float,
+        slope: float,
+        asked: npt.NDArray[np.intp],
+    ) -> Array:
+        """Return the largest values of some pre-activations behind ``chain`` and, from the layer's
+        width on, of their opposites, rounded up, in units of ``finest``, shape (n, asked).
+        """
         layer = len(chain)
-        weight, scale = self.weights[layer], self.scales[layer]
+        weight, bias, scale = self.weights[layer], self.biases[layer], self.scales[layer]
+        rows = np.concatenate([weight, -weight])[asked]
+        offsets = np.concatenate([bias, -bias])[asked]
         unit = max(grid_unit(scale), 128.0 * finest)
         terms = sum(part.shape[1] for part in self.weights[: layer + 1]) + layer
-        rows = np.concatenate([weight, -weight])
-        offsets = np.concatenate([self.biases[layer], -self.biases[layer]])
-        upper = np.empty((len(inputs.middle), len(rows)))
-        widest = max(part.shape[1] for part in self.weights[: layer + 1])
-        step = max(1, _WORKING_NUMBERS // (len(rows) * widest))
-        for start in range(0, len(upper), step):
-            part = slice(start, start + step)
-            lines = [_lines(_part(values, part)) for values in chain]
-            upper[part] = self._largest(rows, offsets, lines, inputs.part(part), slope)
+        upper = self._largest(rows, offsets, [_lines(values) for values in chain], inputs, slope)
 
         def at(index: tuple[int, ...], cast: Callable[[Array], Any]) -> Any:
             point, row = slice(index[0], index[0] + 1), slice(index[1], index[1] + 1)
@@ -146,8 +214,7 @@ class RelaxedForward:
         lost = 0.0 if inputs.norm is Norm.LINF else _TINY * float(inputs.reach.max(initial=0.0))
         error = float_error(terms, scale) + lost
         exactly = partial(at, cast=fractions)
-        steps = rounded_up(upper, error, unit, exactly, closer) / finest
-        return Interval(-steps[:, len(weight) :], steps[:, : len(weight)], finest)
+        return rounded_up(upper, error, unit, exactly, closer) / finest
 
     def _largest(
         self, rows: Array, offsets: Array, lines: list[_Lines], inputs: Inputs, lower_slope: float
@@ -158,14 +225,16 @@ class RelaxedForward:
         exact = rows.dtype == object
         constant = np.broadcast_to(offsets, (len(inputs.middle), len(rows)))
         for layer, line in reversed(list(enumerate(lines))):
-            weight, bias = self.weights[layer], self.biases[layer]
+            some = np.flatnonzero((line.on | line.unstable).any(axis=0))  # the others pass nothing
+            line, rows = line.part(some), rows[..., some]
+            weight, bias = self.weights[layer][some], self.biases[layer][some]
             if exact:
                 weight, bias = fractions(weight), fractions(bias)
             below = np.where(line.on, 1, line.unstable * lower_slope)
             below = fractions(below) if exact else below
-            above = line.intercept + line.slope * bias
             positive = np.maximum(rows, 0)
             negative = rows - positive
+            above = line.intercept + line.slope * bias
             constant = (
                 constant
                 + (positive @ above[:, :, None] + negative @ (below * bias)[:, :, None])[..., 0]
@@ -248,8 +317,17 @@ class _Lines:
 
     slope: Array
     intercept: Array
-    on: npt.NDArray[np.bool_]
-    unstable: npt.NDArray[np.bool_]
+    on: Mask
+    unstable: Mask
+
+    def part(self, neurons: npt.NDArray[np.intp]) -> _Lines:
+        """Return the lines of some neurons."""
+        return _Lines(
+            self.slope[:, neurons],
+            self.intercept[:, neurons],
+            self.on[:, neurons],
+            self.unstable[:, neurons],
+        )
 
 
 def _lines(values: Interval) -> _Lines:

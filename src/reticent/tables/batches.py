@@ -28,7 +28,6 @@ from reticent.tables.files import (
     csv_batches,
     csv_cells,
     csv_names,
-    csv_table,
     no_subject,
     read_names,
 )
@@ -165,13 +164,11 @@ def read_whole(
         content = Path(path).read_bytes()
     except OSError as error:
         raise _unreadable(error, where) from error
-    if _table_kind(_kind(content[:8], Path(path), where), where) != "csv":
-        pieces = read_batches(path, schema, ignore=ignore, subject_column=subject_column, name=name)
-        return _joined(list(pieces))
-    rows, subjects = csv_table(
-        content, schema, ignore=ignore, subject_column=subject_column, name=where
-    )
-    return Batch(NamedRows(rows, tuple(schema.column_names)), subjects)
+    more: dict[str, Any] = {"ignore": ignore, "subject_column": subject_column}
+    if _table_kind(_kind(content[:8], Path(path), where), where) == "csv":
+        parts = csv_batches(content, schema, **more, name=where)
+        return _joined([Batch(part, subjects) for part, subjects in parts])
+    return _joined(list(read_batches(path, schema, **more, name=name)))
 
 
 def read_frame(path: str | Path, *, name: str = "path") -> Any:

@@ -88,41 +88,8 @@ def read_rows(
             the schema does not allow. The message names all lines and columns that are wrong, a few
             lines of each kind, never their cells.
     """
-    return csv_table(path, schema, ignore=ignore, name=name)[0]
-
-
-def csv_table(
-    path: str | Path | bytes,
-    schema: TabularSchema,
-    *,
-    ignore: Sequence[str] = (),
-    subject_column: str | None = None,
-    name: str = "path",
-) -> tuple[npt.NDArray[Any], tuple[str, ...] | None]:
-    """Return the rows of ``read_rows`` and the names of ``read_names``, from one pass over the
-    file.
-
-    Args:
-        path, schema, name: the arguments of ``read_rows``.
-        ignore: the argument of ``read_rows``, without ``subject_column``.
-        subject_column: the ``column`` of ``read_names``, or None.
-
-    Raises:
-        InvalidInput: ``read_rows`` or ``read_names`` would raise it. One message holds all faults.
-    """
-    where = _place(path, name)
-    parts = list(_parts(path, where, schema, ignore, subject_column))
-    if not parts:
-        raise InvalidInput(f"{where}: has a header line and no rows")
-    rows = np.concatenate(
-        [
-            part if isinstance(part, np.ndarray) else ordered_rows(part, schema.column_names)
-            for part, _ in parts
-        ]
-    )
-    if subject_column is None:
-        return rows, None
-    return rows, tuple(chain.from_iterable(whose or () for _, whose in parts))
+    parts = csv_batches(path, schema, ignore=ignore, name=name)
+    return np.concatenate([ordered_rows(part, schema.column_names) for part, _ in parts])
 
 
 def read_names(path: str | Path | bytes, column: str, *, name: str = "path") -> list[str]:
@@ -144,31 +111,32 @@ def read_names(path: str | Path | bytes, column: str, *, name: str = "path") -> 
     """
     where = _place(path, name)
     parts = _parts(path, where, None, (), column)
-    names = list(chain.from_iterable(whose or () for _, whose in parts))
-    if not names:
-        raise InvalidInput(f"{where}: has a header line and no rows")
-    return names
+    return list(chain.from_iterable(whose or () for _, whose in parts))
 
 
 def csv_batches(
-    path: str | Path,
+    path: str | Path | bytes,
     schema: TabularSchema,
     *,
     ignore: Sequence[str] = (),
     subject_column: str | None = None,
     name: str = "path",
 ) -> Iterator[tuple[Any, tuple[str, ...] | None]]:
-    """Yield the rows of ``csv_table``, some at a time, in constant memory.
+    """Yield the rows of ``read_rows`` and the names of ``read_names``, some at a time, from one
+    pass over the file in constant memory.
 
     Args:
-        path, schema, ignore, subject_column, name: the arguments of ``csv_table``.
+        path, schema, name: the arguments of ``read_rows``.
+        ignore: the argument of ``read_rows``, without ``subject_column``.
+        subject_column: the ``column`` of ``read_names``, or None.
 
     Yields:
         A data frame with the schema's column names, and the subject of each row.
 
     Raises:
-        InvalidInput: ``csv_table`` would raise it. Columns are checked at once, cells when their
-            line is reached. From a fault on, the rest of the file is read for further faults.
+        InvalidInput: ``read_rows`` or ``read_names`` would raise it. One message holds all faults.
+            Columns are checked at once, cells when their line is reached. From a fault on, the rest
+            of the file is read for further faults.
     """
     columns = tuple(schema.column_names)
     for part, whose in _parts(path, _place(path, name), schema, ignore, subject_column):
@@ -288,7 +256,12 @@ def _parts(
     with _lines(path, where) as lines:
         head = _Head.read(lines, where)
         order, subject = _order(head.names, schema, ignore, subject_column, where)
-        yield from _Reader(head, where, schema, order, subject).blocks(lines)
+        empty = True
+        for part in _Reader(head, where, schema, order, subject).blocks(lines):
+            empty = False
+            yield part
+    if empty:
+        raise InvalidInput(f"{where}: has a header line and no rows")
 
 
 def rows_of_words(

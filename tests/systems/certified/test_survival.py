@@ -20,6 +20,7 @@ from reticent.systems import (
     ConvexCertifiedClassifier,
     HiddenLayer,
 )
+from tests.systems.certified.test_classifier import blobs
 
 RECORDS: dict[str, Any] = {"epsilon": 1.0, "classes": [0, 1]}
 SYSTEMS: dict[str, Any] = {
@@ -71,13 +72,6 @@ def test_predictions_survive_what_they_say_they_survive(name: str) -> None:
                 assert (after == before)[numbers >= k].all()
                 checked += int((numbers >= k).sum())
     assert checked > 500
-
-
-def blobs(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    random = np.random.default_rng(seed)
-    labels = random.integers(0, 2, count)
-    rows = random.normal(size=(count, 2)) + np.where(labels == 1, 1.0, -1.0)[:, None]
-    return np.round(rows * 1024) / 1024, labels
 
 
 def test_views_need_the_records_and_stay_with_their_owner(tmp_path: Path) -> None:

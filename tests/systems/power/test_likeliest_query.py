@@ -1,4 +1,4 @@
-"""One of the likeliest labels: what is released, what it costs, and that bundles keep it."""
+"""One of the likeliest labels: what is released, what it costs and is worth, and bundles."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from reticent import PowerEncoder
 from reticent.core.coded_rows import CodedRows
 from reticent.core.errors import CorruptBundle
 from reticent.noise import SeededSampler
+from reticent.systems import VectorTraining
+from reticent.systems.power.clear_fitting import fit_likeliest
 from reticent.systems.power.clear_query import LikeliestQuery
 from reticent.systems.power.encoder import stored_query
+from reticent.systems.power.protection import Protection
 from reticent.systems.power.query import PowerSetting
+from reticent.systems.power.settings import RowFit
+from reticent.tables import Categorical, Numeric, TabularSchema
+from reticent.training.progress import silent
 from tests.systems.power.made import RADII, SCHEMA, made_likeliest, neighbour, rows
 
 
@@ -112,3 +119,40 @@ def test_a_stored_statement_that_protects_what_is_read_is_refused() -> None:
     settings["plan"]["radius"] = None
     with pytest.raises(CorruptBundle):
         stored_query(settings, arrays)[0]
+
+
+KINDS = TabularSchema(
+    (*(Numeric(name, 0, 1) for name in "abc"), Categorical("kind", ("p", "q", "r")))
+)
+
+
+def checkerboard(count: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Each kind has two labels of its own, and a checkerboard of two numbers says which."""
+    random = np.random.default_rng(seed)
+    rows = np.empty((count, 4), dtype=object)
+    numbers = random.random((count, 3))
+    kinds = random.integers(0, 3, count)
+    rows[:, :3], rows[:, 3] = numbers, np.array(["p", "q", "r"])[kinds]
+    side = np.floor(4 * numbers[:, 0]).astype(int) + np.floor(4 * numbers[:, 1]).astype(int)
+    return rows, (kinds + side % 2) % 4
+
+
+def test_what_is_stated_is_what_a_release_is_worth() -> None:
+    """Scores on held-out rows, exactly over the response, against answers that were drawn."""
+    rows, labels = checkerboard(3_000, seed=0)
+    encoded = KINDS.encode(rows)
+    required = PowerSetting(
+        mechanism="code", epsilon=1.0, delta=0.0, radius=0.1, scoring="accuracy"
+    )
+    half = VectorTraining(calibration_share=0.5)
+    fit = RowFit(KINDS, required, encoded, labels, half, 0, silent)
+    found = list(fit_likeliest(Protection(KINDS, 0.1), fit))
+    assert {fitted.query.plan.candidates for fitted in found} == {2, 3, 4}
+    best = max(found, key=lambda fitted: fitted.query.plan.utility)
+    private, wanted = checkerboard(5_000, seed=1)
+    encoded_encoder = PowerEncoder(epsilon=1.0, delta=0.0, radius=0.1, schema=KINDS, random_state=0)
+    encoded_encoder.query_, encoded_encoder.n_features_in_ = best.query, 4
+    released = encoded_encoder.draw(encoded_encoder.checked(private), SeededSampler(0)).values
+    right = (released[:, :4].argmax(axis=1) == wanted).mean()
+    assert right == pytest.approx(best.query.plan.utility, abs=0.06)
+    assert right > 0.55

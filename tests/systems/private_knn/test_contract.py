@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from reticent.systems import (
@@ -15,12 +14,8 @@ from reticent.systems import (
     PrivateKNNClassifier,
 )
 from reticent.testing import Case, Check, checks_of
+from tests.systems.votes.test_contract import LABELS, PERSONS, PUBLIC, QUERY, ROWS
 
-ROWS = np.array(
-    [[-3.0, 0.0], [0.2, 0.1], [0.2, 0.1], [2.0, 2.0], [1.0, -2.0], [-1.0, 1.0], [0.4, 0.3], [3, 1]]
-)
-LABELS = np.array([0, 1, 1, 0, 1, 0, 0, 1])
-PUBLIC = np.random.default_rng(0).normal(size=(30, 2)) * 2.0
 CASES = {
     "private-kNN": Case(
         estimator=PrivateKNNClassifier(
@@ -33,7 +28,7 @@ CASES = {
         ),
         X=ROWS,
         y=LABELS,
-        queries=np.array([[0.3, 0.2]]),
+        queries=QUERY,
     ),
     "private-kNN, screened": Case(
         estimator=PrivateKNNClassifier(
@@ -48,7 +43,7 @@ CASES = {
         ),
         X=ROWS,
         y=LABELS,
-        queries=np.array([[0.3, 0.2]]),
+        queries=QUERY,
     ),
     "individual filters": Case(
         estimator=IndividualKNNClassifier(
@@ -57,11 +52,11 @@ CASES = {
         X=ROWS,
         y=LABELS,
         fit={"public_X": PUBLIC},
-        queries=np.array([[0.3, 0.2]]),
+        queries=QUERY,
     ),
 }
 CASES |= {
-    f"{name}, of persons": replace(case, persons=np.array([0, 0, 0, 1, 2, 2, 3, 3]))
+    f"{name}, of persons": replace(case, persons=PERSONS)
     for name, case in CASES.items()
     if "screened" not in name
 }  # fmt: skip

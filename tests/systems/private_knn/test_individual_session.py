@@ -14,7 +14,6 @@ import pytest
 
 from reticent.accounting import IndividualFilter, IndividualGaussianBudget
 from reticent.core import AddRemove
-from reticent.core.errors import BudgetExceeded
 from reticent.neighbours import LEAST_WEIGHT, WEIGHT_STEPS, RadiusKernel
 from reticent.noise import AuditSampler, SeededSampler
 from reticent.systems.private_knn.held_records import HeldRecords
@@ -199,15 +198,6 @@ def test_threads_share_one_budget() -> None:
     for thread in threads:
         thread.join()
     assert session.filter.room(np.array([0])).tolist() == [0]
-
-
-def test_a_copy_computes_nothing() -> None:
-    import pickle
-
-    held, session = _full(_plan(), records=1)
-    twin = pickle.loads(pickle.dumps(session))
-    with pytest.raises(BudgetExceeded, match="a forked or copied session has no budget"):
-        twin.sums(held, np.zeros((1, 1), dtype=np.float32), [KERNEL], sampler=SeededSampler(0))
 
 
 def test_the_smallest_weight_is_what_the_budget_counts_with() -> None:

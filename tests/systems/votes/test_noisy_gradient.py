@@ -70,3 +70,25 @@ def test_a_mean_over_no_records_is_a_number(counting: str) -> None:
         epsilon=4.0, delta=1e-5, classes=(0, 1, 2), steps=2, counting=counting
     ).fit(X[:0], Y[:0], public_X=PUBLIC)
     assert np.isfinite(model.decision_function(PUBLIC)).all()
+
+
+def test_all_columns_of_several_labels_are_learned() -> None:
+    rows = RNG.normal(size=(3000, 5))
+    signs = np.column_stack([rows[:, 0] > 0, rows[:, 1] + 0.3 * rows[:, 0] > 0]).astype(int)
+    words = np.where(rows[:, 2] > 0.5, "high", np.where(rows[:, 2] < -0.5, "low", "middle"))
+    y = np.array([[int(a), int(b), str(c)] for (a, b), c in zip(signs, words, strict=True)], object)
+    classes = [(0, 1), (0, 1), ("low", "middle", "high")]
+    model = NoisyGradientClassifier(epsilon=4.0, delta=1e-5, classes=classes, steps=10)
+    model.fit(rows[:2000], y[:2000], public_X=rows[2000:2400], public_y=y[2000:2400])
+    asked, truth = rows[2400:], y[2400:]
+    found = model.predict(asked)
+    assert found.shape == (600, 3)
+    assert (found == truth).mean(axis=0).min() > 0.75
+    assert model.score(asked, truth) > 0.85
+    chances, scores = model.predict_proba(asked), model.decision_function(asked)
+    assert [part.shape for part in chances] == [(600, 2), (600, 2), (600, 3)]
+    assert [part.shape for part in scores] == [(600,), (600,), (600, 3)]
+    for at, part in enumerate(chances):
+        assert np.allclose(part.sum(axis=1), 1)
+        assert np.array_equal(model.classes_[at][part.argmax(axis=1)], found[:, at])
+    assert np.array_equal((scores[0] > 0).astype(int), found[:, 0])

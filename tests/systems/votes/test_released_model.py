@@ -23,8 +23,10 @@ from reticent.noise import SecureSampler
 from reticent.systems import Features
 from reticent.systems.votes import sums
 from reticent.systems.votes.estimator import Given
+from reticent.systems.votes.linear_model import COUNT_STEPS, NoisyCount
 from reticent.systems.votes.noisy_gradient import NoisyGradientClassifier
 from reticent.systems.votes.public_start import PublicModelsClassifier
+from reticent.systems.votes.released_classifier import surest_labels
 from reticent.training.public_features import PatchFeatures, PublicPCA
 
 X, Y = load_digits(return_X_y=True)
@@ -205,3 +207,24 @@ def test_feature_maps_travel_with_the_bundle_or_are_asked_for(tmp_path: Path) ->
         assert np.array_equal(again.predict(X[TEST]), model.predict(X[TEST]))
     with pytest.raises(InvalidParameter, match="map"):
         made(features=Features(map="magic")).fit(X[PRIVATE], Y[PRIVATE], public_X=X[PUBLIC])
+
+
+def test_a_noisy_count_is_a_mean_that_is_never_lost_in_its_noise() -> None:
+    count = NoisyCount(100 * COUNT_STEPS)
+    assert count.records == 200
+    count.add([[1000 * COUNT_STEPS]])
+    assert count.records == 1000
+    count.add([[-3000 * COUNT_STEPS]])
+    assert count.records == pytest.approx(2 * 100 / np.sqrt(2))
+    assert NoisyCount(1e-3 * COUNT_STEPS).records == 1
+
+
+def test_a_student_mends_labels_that_the_model_was_unsure_of() -> None:
+    points = np.rint((X - X.mean(axis=0)) / 30 * 2.0**16)
+    rng = np.random.default_rng(0)
+    scores = 6.0 * np.eye(10)[Y] + 2.5 * rng.normal(size=(len(X), 10))
+    own = (scores.argmax(axis=1) == Y).mean()
+    student = surest_labels(points, scores, share=0.6)
+    assert student is not None
+    assert own < 0.9
+    assert (student.scores(points).argmax(axis=1) == Y).mean() > own + 0.05

@@ -1,4 +1,6 @@
-"""Sums of persons. The contract suite has all neighbours of tiny data sets."""
+"""Sums of persons, and records in blocks: each of them once, in their order, and persons whole. The
+contract suite has all neighbours of tiny data sets.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 
 from reticent.systems.votes import sums
-from reticent.systems.votes.voters import Voters
+from reticent.systems.votes.voters import Voters, voters_of
 
 
 def test_one_person_with_many_records_takes_no_more_memory_than_many_persons() -> None:
@@ -39,3 +41,16 @@ def test_persons_split_over_blocks_are_cut_as_a_whole(monkeypatch: pytest.Monkey
         for a, b in zip(starts, ends, strict=True)
     )
     assert np.array_equal(whole, by_hand)
+
+
+@pytest.mark.parametrize("records", [0, 1, 4096, 4097, 10_000])
+def test_blocks_hold_every_record_once(records: int) -> None:
+    points, codes = np.random.default_rng(0).integers(0, 9, size=(records, 2)), np.arange(records)
+    blocks = list(Voters(points.astype(float), codes, None).blocks())
+    assert np.array_equal(np.concatenate([block.points for block in blocks]), points)
+    assert np.array_equal(np.concatenate([block.codes for block in blocks]), codes)
+
+
+def test_records_of_a_person_are_in_one_block() -> None:
+    voters = voters_of(np.zeros((10_000, 1)), np.zeros(10_000, int), np.arange(10_000) // 3)
+    assert [len(block) for block in voters.blocks()] == [10_000]
