@@ -153,12 +153,15 @@ class IntervalNetwork:
         self, inputs: Array, labels: Integers, share: Array | None
     ) -> tuple[Array, Array]:
         """Return the loss gradient of a linear model's boxes, shape (boxes units, n)."""
-        boxes, units = self.lower[0].shape[:2]
+        lower, upper = (
+            ends[0].reshape(-1, *ends[0].shape[-2:]) for ends in (self.lower, self.upper)
+        )
+        boxes, units = lower.shape[:2]
         low, high = np.empty((2, boxes, units, len(labels)))
         at_once = max(1, ELEMENTS_AT_ONCE // (units**2 * max(len(labels), 1)))
         for start in range(0, boxes, at_once):
             own = slice(start, start + at_once)
-            some = IntervalNetwork(self.grids, [self.lower[0][own]], [self.upper[0][own]])
+            some = IntervalNetwork(self.grids, [lower[own]], [upper[own]])
             low[own], high[own] = some._loss_signal(some._logits(inputs, []), labels, share)
         return low.reshape(boxes * units, -1), high.reshape(boxes * units, -1)
 
