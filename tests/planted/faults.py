@@ -462,10 +462,16 @@ FAULTS: tuple[Fault, ...] = (
         "if 1.001 * float(np.linalg.norm(gradient)) + error <= 8.0 * _RESIDUAL:",
     ),
     Fault(
+        "records worth removing at a distance between are looked for over the largest box",
+        "retraining/training_sums.py",
+        "kept = smallest.min(axis=1) < limit[own]",
+        "kept = largest.min(axis=1) < limit[own]",
+    ),
+    Fault(
         "single removed records are not searched for",
         "retraining/training_sums.py",
-        "unsettled = open_ & (k > 0) & (sums.least < limit)",
-        "unsettled = open_ & (k > 1) & (sums.least < limit)",
+        'listed = listed & ((j == k_of) if counting == "replace" else (j <= k_of))',
+        'listed = listed & ((j == k_of) if counting == "replace" else (j < k_of))',
     ),
     Fault(
         "voters of a third label cannot join the runner-up",

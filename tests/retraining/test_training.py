@@ -191,7 +191,8 @@ def test_a_network_too_wide_for_exact_sums_is_refused() -> None:
 def test_workers_give_the_same_bits_and_report_every_distance(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(training, "_ELEMENTS_AT_ONCE", 2**12)  # several groups in either case
+    monkeypatch.setattr(training, "_LINEAR_AT_ONCE", 3)  # several groups in either case
+    monkeypatch.setattr(training, "_NESTED_AT_ONCE", 3)
     random = np.random.default_rng(0)
     X = random.normal(size=(90, 3))
     settings = TrainingSettings(features=3, epochs=2, **CASES[name])

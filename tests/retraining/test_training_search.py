@@ -125,7 +125,9 @@ def test_no_neighbours_fall_out_of_their_intervals(pairs: int) -> None:
 def test_the_search_finds_a_bound_that_forgets_one_change(monkeypatch: pytest.MonkeyPatch) -> None:
     honest: Any = training.mean_bound
     monkeypatch.setattr(
-        training, "mean_bound", lambda ends, k, **more: honest(ends, np.maximum(k - 1, 0), **more)
+        training,
+        "mean_bound",
+        lambda ends, k, *more, **counting: honest(ends, np.maximum(k - 1, 0), *more, **counting),
     )
     with pytest.raises(AssertionError, match="pair"):
         search(seed=0, pairs=100)

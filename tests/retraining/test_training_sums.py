@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from reticent.retraining.training_network import Factors
-from reticent.retraining.training_sums import BlockSums, Clip, RecordEnds, block_sums, mean_bound
+from reticent.retraining.training_sums import (
+    Clip,
+    Clipped,
+    RecordEnds,
+    Removable,
+    block_sums,
+    constant_entries,
+    mean_bound,
+)
 
 
 def largest_mean(values: list[int], gamma: int, k: int, *, counting: str) -> Fraction:
@@ -31,31 +39,25 @@ def largest_mean(values: list[int], gamma: int, k: int, *, counting: str) -> Fra
     return max(means)
 
 
-def record_ends(
-    values: np.ndarray,
-    clip: Clip,
-    *,
-    blocks: int = 1,
-    least: float | None = None,
-    count: bool = False,
-) -> RecordEnds:
-    """Upper ends of one row and column that are ``values``; of the sums over blocks only the
-    least end may be known loosely.
-    """
-    parts, sums = [], []
-    for block in np.array_split(values.astype(float)[None], blocks, axis=1):
-        parts.append(
-            Factors(block, block, np.ones((1, block.shape[1])), np.ones((1, block.shape[1])))
-        )
-        total, floored = int(block.sum()), int((block == -clip.below).sum()) if count else 0
-        lowest = float(block.min(initial=clip.above)) if least is None else least
-        sums.append(BlockSums(np.array([[total]]), np.array([[floored]]), np.array([[lowest]])))
-    return RecordEnds(parts, sums, clip, upper=True)
+def record_ends(values: np.ndarray, clip: Clip, *, blocks: int = 1) -> RecordEnds:
+    """Upper ends of one row and column that are ``values``, shape (boxes, records)."""
+    parts = []
+    for block in np.array_split(values.astype(float), blocks, axis=1):
+        one = np.ones((1, block.shape[1]))
+        parts.append(Factors(block, block, one, one))
+    total = values.astype(np.int64).sum(axis=1)[:, None, None]
+    return RecordEnds(parts, total, clip, upper=True)
+
+
+def bounds(ends: RecordEnds, distances: np.ndarray, *, counting: str) -> list[float]:
+    """Bounds at increasing distances, whose boxes are nested."""
+    removable = Removable.between(ends.box(0), ends.box(-1), distances, counting=counting)
+    return mean_bound(ends, distances, removable, counting=counting)[:, 0, 0].tolist()
 
 
 def bound(values: np.ndarray, gamma: int, k: int, *, counting: str) -> float:
-    ends = record_ends(values, Clip(gamma, gamma, 0))
-    return float(mean_bound(ends, np.array([k]), counting=counting)[0, 0])
+    ends = record_ends(values[None], Clip(gamma, gamma, 0))
+    return bounds(ends, np.array([k]), counting=counting)[0]
 
 
 @pytest.mark.parametrize("counting", ["add-remove", "replace", "remove", "insert"])
@@ -85,64 +87,57 @@ def searched(values: np.ndarray, clip: Clip, k: int) -> float:
     return max(total / (len(values) + k - 2 * j) for j, total in enumerate(sums))
 
 
+def nested_values(random: np.random.Generator, clip: Clip, boxes: int) -> np.ndarray:
+    """Ends of 40 records over boxes that grow, with ties, with records at either end, or with one
+    that lies low but over the last box.
+    """
+    values = random.integers(-100 * int(random.integers(1, 11)), int(random.integers(0, 1001)), 40)
+    values[: int(random.integers(0, 41))] = -clip.below
+    growth = random.integers(0, 1 + random.choice([0, 3, 300]), (boxes, 40))
+    if random.random() < 0.2:
+        values, growth[:, 0] = random.integers(0, 100, 40), 0
+        values[0], growth[-1, 0] = -900, 1500
+    grown = np.clip(values + np.cumsum(growth, axis=0), -clip.below, clip.above)
+    return random.permutation(grown, axis=1)
+
+
 @pytest.mark.parametrize("shift", [0, 3])
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_shortcuts_never_change_a_bound(shift: int, blocks: int) -> None:
-    """Whatever is known of single gradients, and however few are looked at, the result is that
-    of looking at all.
+    """Whatever the smallest and the largest box tell, and however few records are looked at, the
+    result is that of looking at all.
     """
     random = np.random.default_rng(1)
     removals = 0
-    for _ in range(150):
+    for _ in range(300):
         clip = Clip(1000 - int(random.integers(2)), 1000, shift)
-        values = random.integers(
-            -100 * int(random.integers(1, 11)), int(random.integers(0, 1001)), 40
-        )
-        values[: int(random.integers(0, 41))] = -clip.below
-        values = np.clip(values, -clip.below, clip.above)
-        random.shuffle(values)
-        k = int(random.integers(1, 40))
-        expected = searched(values, clip, k)
-        removals += expected > (-(-values.sum() // 2**shift) + k * clip.coarse) / (40 + k)
-        for least, count in ((None, False), (-1000.0, False), (None, True), (-1000.0, True)):
-            ends = record_ends(values, clip, blocks=blocks, least=least, count=count)
-            assert mean_bound(ends, np.array([k]), counting="add-remove")[0, 0] == expected
-    assert removals > 15
+        values = nested_values(random, clip, 4)
+        distances = np.sort(random.integers(0, int(random.choice([5, 40])), 4))
+        ends = record_ends(values, clip, blocks=blocks)
+        expected = [
+            searched(ends, clip, k) for ends, k in zip(values, distances.tolist(), strict=True)
+        ]
+        assert bounds(ends, distances, counting="add-remove") == expected
+        kept = -(-values.sum(axis=1) // 2**shift) + distances * clip.coarse
+        removals += sum(np.array(expected) > kept / (40 + distances))
+    assert removals > 100
 
 
 @pytest.mark.parametrize("shift", [0, 3])
 @pytest.mark.parametrize("blocks", [1, 2, 7])
 def test_replacements_are_those_of_sorting_every_record(shift: int, blocks: int) -> None:
-    """Several distances at once, ties, records at either end of the clip, and blocks smaller
-    than the distance.
-    """
     random = np.random.default_rng(5)
     for _ in range(200):
         clip = Clip(1000 - int(random.integers(2)), 1000, shift)
-        values = random.integers(-1000, 1001, 50) // int(random.integers(1, 400))
-        values[: int(random.integers(0, 51))] = -clip.below
-        values = np.clip(values, -clip.below, clip.above).astype(float)
-        random.shuffle(values)
-        distances = random.integers(0, 55, 4)
-        parts = [
-            Factors(rows, rows, np.ones((1, rows.shape[1])), np.ones((1, rows.shape[1])))
-            for rows in np.array_split(np.repeat(values[None], 4, axis=0), blocks, axis=1)
-        ]
-        sums = [
-            BlockSums(
-                np.full((4, 1), int(values.sum())),
-                np.zeros((4, 1), np.int64),
-                np.full((4, 1), -1000.0),
-            )
-        ]
-        ends = RecordEnds(parts, sums, clip, upper=True)
-        found = mean_bound(ends, distances, counting="replace")[:, 0]
-        entries = sorted(-(-int(value) // 2**shift) for value in values)
+        values = nested_values(random, clip, 4)
+        distances = np.sort(random.integers(0, 45, 4))
+        found = bounds(record_ends(values, clip, blocks=blocks), distances, counting="replace")
         gamma = -(-1000 // 2**shift)
         expected = [
-            (sum(entries[k:]) + k * gamma) / 50 if k < 50 else gamma for k in distances.tolist()
+            (-(-int(np.sort(ends)[k:].sum()) // 2**shift) + k * gamma) / 40 if k < 40 else gamma
+            for ends, k in zip(values, distances.tolist(), strict=True)
         ]
-        assert found.tolist() == expected
+        assert found == expected
 
 
 def product_range(
@@ -167,22 +162,25 @@ def test_sums_of_clipped_products_are_exact(gamma: float, exact_columns: bool) -
         left = random.integers(-20, 21, (2, 30)).astype(float)
         right = left + random.integers(0, 9, (2, 30))
     factors, clip = Factors(low, high, left, right), Clip(gamma, gamma, 0)
-    sums = block_sums(factors, clip)
+    around = Factors(low - (low > 0), high + 1, left, right if exact_columns else right + 1)
+    sums = block_sums(factors, clip, Clipped.of(around, clip), rows=3)
+    if exact_columns:
+        constant, of_constant = constant_entries(factors, clip)
     for row in range(3):
         for column in range(2):
-            ranges = [
-                product_range(
-                    (low[row, i], high[row, i]), (left[column, i], right[column, i]), gamma
-                )
-                for i in range(30)
-            ]
-            assert -sums[0].total[row, column] == sum(least for least, _ in ranges)
-            assert sums[1].total[row, column] == sum(most for _, most in ranges)
-            assert sums[0].floored[row, column] <= sum(least == gamma for least, _ in ranges)
-            assert sums[1].floored[row, column] <= sum(most == -gamma for _, most in ranges)
-            assert sums[0].least[row, column] <= min(-least for least, _ in ranges)
-            assert sums[1].least[row, column] <= min(most for _, most in ranges)
-            (chosen,) = RecordEnds([factors], [sums[0]], clip, upper=False).clipped(
-                np.array([row]), column
+            ranges = np.array(
+                [
+                    product_range(
+                        (low[row, i], high[row, i]), (left[column, i], right[column, i]), gamma
+                    )
+                    for i in range(30)
+                ]
             )
-            assert (-chosen[0]).tolist() == [least for least, _ in ranges]
+            assert (sums[:, 0, row, column] * [-1, 1]).tolist() == ranges.sum(axis=0).tolist()
+            ends = RecordEnds([factors], sums[0], clip, upper=False)
+            assert (-ends.of(np.array([2 * row + column]))[0]).tolist() == ranges[:, 0].tolist()
+            if exact_columns:
+                chosen = ranges[constant[column]]
+                assert (chosen[:, 0] == chosen[:, 1]).all()
+                found = of_constant[:, 0, row, column] * [-1, 1]
+                assert found.tolist() == chosen.sum(axis=0).tolist()

@@ -13,6 +13,12 @@ Call = tuple[Any, ...]
 """A function of a module, and its arguments."""
 
 
+def workers_of(n_jobs: int | None) -> int:
+    """Return the number of workers that ``results_of`` shares calls among."""
+    check_jobs(n_jobs)
+    return int(effective_n_jobs(n_jobs))
+
+
 def results_of(calls: Iterable[Call], *, n_jobs: int | None) -> Iterator[Any]:
     """Return an iterator of the calls' results in order, each as soon as it and those before it are
     there.
@@ -32,8 +38,7 @@ def results_of(calls: Iterable[Call], *, n_jobs: int | None) -> Iterator[Any]:
         >>> list(results_of([(pow, 2, 3), (pow, 3, 2)], n_jobs=2))
         [8, 9]
     """
-    check_jobs(n_jobs)
-    if effective_n_jobs(n_jobs) == 1:
+    if workers_of(n_jobs) == 1:
         return (function(*arguments) for function, *arguments in calls)
     settings = {"n_jobs": n_jobs, "prefer": "threads", "max_nbytes": None}
     try:

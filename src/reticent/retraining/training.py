@@ -9,9 +9,9 @@ from changing (docs/certified.md, theorem 1).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +19,21 @@ import numpy.typing as npt
 from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import CertificationFailed, InvalidInput
-from reticent.core.workers import results_of
-from reticent.retraining.training_network import IntervalNetwork
+from reticent.core.workers import results_of, workers_of
+from reticent.retraining.training_network import ELEMENTS_AT_ONCE, Factors, IntervalNetwork
 from reticent.retraining.training_settings import RECORDS_AT_ONCE, TrainingGrids, TrainingSettings
-from reticent.retraining.training_sums import Clip, RecordEnds, block_sums, mean_bound
+from reticent.retraining.training_sums import (
+    Clip,
+    Clipped,
+    RecordEnds,
+    Removable,
+    block_sums,
+    constant_entries,
+    mean_bound,
+)
 
-_ELEMENTS_AT_ONCE = 2**20  # of a table (boxes, units, units, records) without hidden layers
+_LINEAR_AT_ONCE = 256  # boxes times units that share what their smallest and largest box tell
+_NESTED_AT_ONCE = 32  # boxes that do with hidden layers
 _LARGE_BLOCK = 31 * 2**20  # bytes; 32 MiB is the most at which glibc adapts
 
 
@@ -181,10 +190,10 @@ def parameter_intervals(
 
     Runtime:
         O(epochs n weights) without hidden layers, for every k in one pass, and with them for each
-        k. 1,000 records of 10 numbers, k = 0 .. 50, 4 epochs: 20 ms linear, 1.2 s with 32 hidden
-        units, on one core (benchmarks/runtimes.py). That is fewer than two plain trainings for each
-        k (benchmarks/certified.py). Each k has a box of its own that every step looks at, so about
-        one for each k is the least. Fewer k, with those between taken from the next, would be sound
+        k. 1,000 records of 10 numbers, k = 0 .. 50, 4 epochs: 8 ms linear, 0.28 s with 32 hidden
+        units, on one core (benchmarks/runtimes.py). That is fewer than one plain training for each
+        k (benchmarks/certified.py). Each k has a box of its own, and what the boxes have in common
+        is computed once for many. Fewer k, with those between taken from the next, would be sound
         and not isotone.
 
     References:
@@ -224,28 +233,20 @@ def parameter_intervals(
         )
     batches = []
     for index in range(settings.batches):
-        own = member == index if settings.batches > 1 else slice(None)
+        own = np.flatnonzero(member == index)
+        # By labels: most blocks of records then have signals of one sign.
+        own = own[np.argsort(truth[own], kind="stable")]
         batches.append((grids.inputs(points[own]), truth[own]))
-    group = (
-        1
-        if settings.hidden
-        else max(1, _ELEMENTS_AT_ONCE // (settings.outputs**2 * RECORDS_AT_ONCE))
-    )
+    group = _NESTED_AT_ONCE if settings.hidden else max(1, _LINEAR_AT_ONCE // settings.outputs)
+    number = -(-(k_max + 1) // group)
+    if settings.hidden:
+        number = max(number, min(k_max + 1, workers_of(n_jobs)))
     clips = [Clip(*grids.clips(layer), grids.shift(layer)) for layer in range(len(grids.start))]
-    # All distances start from the same weights: with hidden layers, the first step's gradients are
-    # the same for all.
-    first_gradients = (
-        _gradients(grids, clips, batches[0], list(grids.start), list(grids.start))
-        if settings.hidden
-        else None
-    )
     lower = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
     upper = tuple(np.empty((k_max + 1, *weights.shape)) for weights in grids.start)
-    groups = [
-        np.arange(first, min(first + group, k_max + 1)) for first in range(0, k_max + 1, group)
-    ]
+    groups = np.array_split(np.arange(k_max + 1), number)
     trained = results_of(
-        ((_trained, grids, clips, batches, part, first_gradients) for part in groups),
+        ((_trained, grids, clips, batches, part) for part in groups),
         n_jobs=n_jobs,
     )
     for distances, (low, high) in zip(groups, trained, strict=True):
@@ -253,9 +254,8 @@ def parameter_intervals(
             lower[layer][distances], upper[layer][distances] = low[layer], high[layer]
         if report is not None:
             report(int(distances[-1]) + 1)
-    result = ParameterIntervals(grids, lower, upper)
-    _check_nested(result)
-    return result
+    _check_nested(lower, upper)
+    return ParameterIntervals(grids, lower, upper)
 
 
 def _keep_freed_memory() -> None:
@@ -268,21 +268,15 @@ def _keep_freed_memory() -> None:
     np.empty(_LARGE_BLOCK, dtype=np.uint8)
 
 
-_Layers = list[tuple[RecordEnds, RecordEnds]]
-"""Gradients of a batch per layer: negated lower ends, and upper ends."""
-
-
 def _trained(
     grids: TrainingGrids,
     clips: list[Clip],
     batches: list[tuple[Array, Integers]],
     distances: Integers,
-    first_gradients: _Layers | None,
 ) -> tuple[list[Array], list[Array]]:
     """Return lower and upper weights at the given distances.
 
-    They are per layer, shape (distances, units, inputs + 1). ``first_gradients`` are those of the
-    first step, if they are known already.
+    They are per layer, shape (distances, units, inputs + 1).
     """
     _keep_freed_memory()
     settings = grids.settings
@@ -290,86 +284,188 @@ def _trained(
     high = [ends.copy() for ends in low]
     momentum = [(np.zeros_like(ends), np.zeros_like(ends)) for ends in low]
     for step in range(settings.steps):
-        gradients = first_gradients if step == 0 else None
-        if gradients is None:
-            boxes = (
-                [ends[0] if settings.hidden else ends for ends in side] for side in (low, high)
-            )
-            gradients = _gradients(grids, clips, batches[step % settings.batches], *boxes)
+        batch = batches[step % settings.batches]
         rate = settings.rate(step)
         kept = 1.0 - rate * settings.weight_decay
-        for layer, clip in enumerate(clips):
-            lower, upper = _mean_bounds(
-                gradients[layer], layer, low[layer].shape, distances, settings
-            )
+        means = _mean_bounds(grids, clips, batch, distances, low, high)
+        for layer, (clip, bounds) in enumerate(zip(clips, means, strict=True)):
             unit = grids.signal_units[layer] * grids.activation_units[layer] * 2.0**clip.shift
             size = rate * (unit / grids.weight_units[layer])
             # Each line is one rounded operation per number, monotone in the ends that go in; the
             # last margin is a whole unit, far above all rounding of a step, of ours and of a plain
             # run.
-            for ends, mean in zip(momentum[layer], (lower, upper), strict=True):
+            for ends, mean in zip(momentum[layer], bounds, strict=True):
                 ends *= settings.momentum
                 ends += mean
             low[layer] = np.floor(kept * low[layer] - size * momentum[layer][1]) - 1.0
             high[layer] = np.ceil(kept * high[layer] - size * momentum[layer][0]) + 1.0
+        _check_nested(low, high)
     return low, high
 
 
-def _gradients(
-    grids: TrainingGrids,
-    clips: list[Clip],
-    batch: tuple[Array, Integers],
-    low: list[Array],
-    high: list[Array],
-) -> _Layers:
-    """Return one batch's gradients for weights in [low, high].
+class _Block(NamedTuple):
+    """Some records of a batch.
 
-    That is one box, or for networks without hidden layers many.
+    Attributes:
+        inputs, labels: the records.
+        summed: inputs, 0 where a clipped entry of the gradient is one number over all boxes, or
+            None where every entry is.
+    """
+
+    inputs: Array
+    labels: Integers
+    summed: Array | None
+
+
+_Sides = tuple[RecordEnds, RecordEnds]
+"""A layer's gradients: negated lower ends, and upper ends."""
+
+
+def _settled(
+    last: IntervalNetwork, clip: Clip, batch: tuple[Array, Integers]
+) -> tuple[list[_Block], Integers]:
+    """Return a batch in blocks, and sums of those clipped entries that are one number over all
+    boxes of a linear model, of which ``last`` is the largest.
+
+    Where gradients are clipped most are. They are looked at once, not once for each box, and so are
+    records that have no others.
     """
     inputs, labels = batch
-    network = IntervalNetwork(grids, low, high)
-    blocks = []
-    for start in range(0, max(len(labels), 1), RECORDS_AT_ONCE):
-        block = slice(start, start + RECORDS_AT_ONCE)
-        factors = network.factors(inputs[:, block], labels[block])
-        blocks.append(
-            [(part, *block_sums(part, clip)) for part, clip in zip(factors, clips, strict=True)]
-        )
-    layers = []
-    for layer, clip in enumerate(clips):
-        parts, lower, upper = zip(*(block[layer] for block in blocks), strict=True)
-        layers.append(
-            (
-                RecordEnds(parts, lower, clip, upper=False),
-                RecordEnds(parts, upper, clip, upper=True),
-            )
-        )
-    return layers
+    found = [
+        constant_entries(last.factors(inputs[:, block], labels[block])[0], clip)
+        for block in _slices(len(labels))
+    ]
+    constant = np.concatenate([entries for entries, _ in found], axis=1)
+    settled = constant.all(axis=0)
+    done, rest = np.flatnonzero(settled), np.flatnonzero(~settled)
+    large = max(RECORDS_AT_ONCE, ELEMENTS_AT_ONCE // last.grids.settings.outputs**2)
+    blocks = [
+        _Block(inputs[:, done[block]], labels[done[block]], None)
+        for block in _slices(len(done), large)
+    ]
+    for block in _slices(len(rest)):
+        own = inputs[:, rest[block]]
+        blocks.append(_Block(own, labels[rest[block]], own * ~constant[:, rest[block]]))
+    return blocks, np.sum([sums for _, sums in found], axis=0)
+
+
+def _slices(records: int, at_once: int = RECORDS_AT_ONCE) -> list[slice]:
+    """Return blocks of records, one of none where there are none."""
+    return [slice(start, start + at_once) for start in range(0, max(records, 1), at_once)]
 
 
 def _mean_bounds(
-    gradients: tuple[RecordEnds, RecordEnds],
-    layer: int,
-    shape: tuple[int, ...],
+    grids: TrainingGrids,
+    clips: list[Clip],
+    batch: tuple[Array, Integers],
     distances: Integers,
-    settings: TrainingSettings,
-) -> tuple[Array, Array]:
-    """Return lower and upper bounds on a layer's mean gradient in coarse units.
+    low: list[Array],
+    high: list[Array],
+) -> list[tuple[Array, Array]]:
+    """Return lower and upper bounds on each layer's mean gradient in coarse units, shape
+    (distances, units, inputs + 1).
 
-    ``shape`` is (distances, units, inputs + 1).
+    The boxes of the distances are nested, so what holds over the largest holds over all.
     """
-    # Rows are units in the first layer, and what enters in later ones.
-    of_rows = np.repeat(distances, shape[1] if layer == 0 else shape[2])
-    bounds = [mean_bound(ends, of_rows, counting=settings.counting) for ends in gradients]
-    lower, upper = (bound.reshape(shape) if layer == 0 else bound.T[None] for bound in bounds)
-    return -lower, upper
+    counting, hidden = grids.settings.counting, bool(grids.settings.hidden)
+    alike = all(bool((ends[0] == ends[-1]).all()) for ends in (*low, *high))
+
+    def network(place: int | slice) -> IntervalNetwork:
+        box = place if hidden or isinstance(place, slice) else [place]
+        return IntervalNetwork(grids, [ends[box] for ends in low], [ends[box] for ends in high])
+
+    last = network(-1)
+    settled = [np.zeros((2, 1, 1, 1), np.int64) for _ in clips]
+    if hidden or alike:
+        blocks = [
+            _Block(batch[0][:, block], batch[1][block], batch[0][:, block])
+            for block in _slices(len(batch[1]))
+        ]
+    else:
+        blocks, settled[0] = _settled(last, clips[0], batch)
+
+    def of_blocks(network: IntervalNetwork) -> list[list[Factors]]:
+        return [
+            (last if block.summed is None else network).factors(block.inputs, block.labels)
+            for block in blocks
+        ]
+
+    def summed(part: Factors, layer: int, block: _Block) -> Factors:
+        if layer or block.summed is None:
+            return part
+        return replace(part, column_low=block.summed, column_high=block.summed)
+
+    one_by_one = hidden and not alike
+    found = of_blocks(last if one_by_one or alike else network(slice(None)))
+    rows = [len(part.row_low) for part in found[0]]
+    entries = [
+        [
+            Clipped.of(summed(part.box(-1, rows[layer]), layer, block), clips[layer])
+            for layer, part in enumerate(parts)
+            if block.summed is not None
+        ]
+        for block, parts in zip(blocks, found, strict=True)
+    ]
+
+    def gradients(found: list[list[Factors]]) -> list[_Sides]:
+        layers = []
+        for layer, clip in enumerate(clips):
+            sums = settled[layer]
+            for block, parts, listed in zip(blocks, found, entries, strict=True):
+                if block.summed is not None:
+                    part = summed(parts[layer], layer, block)
+                    sums = sums + block_sums(part, clip, listed[layer], rows[layer])
+            parts = [of_block[layer] for of_block in found]
+            layers.append(
+                (
+                    RecordEnds(parts, sums[0], clip, upper=False),
+                    RecordEnds(parts, sums[1], clip, upper=True),
+                )
+            )
+        return layers
+
+    of_last = gradients(found)
+    of_first = gradients(of_blocks(network(0))) if one_by_one else of_last
+    removable = [
+        [
+            Removable.between(one.box(0), other.box(-1), distances, counting=counting)
+            for one, other in zip(*sides, strict=True)
+        ]
+        for sides in zip(of_first, of_last, strict=True)
+    ]
+
+    def bounds(of_boxes: list[_Sides], k: Integers) -> list[list[Array]]:
+        return [
+            [
+                mean_bound(ends, k, places, counting=counting)
+                for ends, places in zip(sides, where, strict=True)
+            ]
+            for sides, where in zip(of_boxes, removable, strict=True)
+        ]
+
+    if one_by_one:
+        each = [bounds(of_first, distances[:1])]
+        for place in range(1, len(distances) - 1):
+            own = gradients(of_blocks(network(place)))
+            each.append(bounds(own, distances[place : place + 1]))
+        each.append(bounds(of_last, distances[-1:]))
+    else:
+        each = [bounds(of_last, distances)]
+    means = []
+    for layer in range(len(clips)):
+        negated, upper = (np.concatenate([one[layer][side] for one in each]) for side in (0, 1))
+        # Rows are units in the first layer, and what enters in later ones.
+        if layer:
+            negated, upper = negated.swapaxes(1, 2), upper.swapaxes(1, 2)
+        means.append((-negated, upper))
+    return means
 
 
-def _check_nested(intervals: ParameterIntervals) -> None:
+def _check_nested(lower: Sequence[Array], upper: Sequence[Array]) -> None:
     """Check, as a last line of defence, that T_0 lies in T_1 lies in T_2, and so on, whatever the
     proof says.
     """
-    for low, high in zip(intervals.lower, intervals.upper, strict=True):
+    for low, high in zip(lower, upper, strict=True):
         if not (
             bool((np.diff(low, axis=0) <= 0).all()) and bool((np.diff(high, axis=0) >= 0).all())
         ):

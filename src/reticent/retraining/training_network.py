@@ -5,14 +5,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from reticent.core.arrays import Array, Integers
 from reticent.retraining.loss_tables import sigmoid_range, softmax_range
 from reticent.retraining.training_settings import TrainingGrids
+
+ELEMENTS_AT_ONCE = 2**20
+"""Entries of a table (units, units, boxes, records) of differences of logits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,18 +38,10 @@ class Factors:
     column_high: Array
     share: Array | None = None
 
-    @cached_property
-    def largest(self) -> Array:
-        """Return a bound on the magnitude of each row and column's gradient, clipped or not:
-        (rows, columns).
-        """
-        rows = np.maximum(
-            -self.row_low.min(axis=1, initial=0.0), self.row_high.max(axis=1, initial=0.0)
-        )
-        columns = np.maximum(
-            -self.column_low.min(axis=1, initial=0.0), self.column_high.max(axis=1, initial=0.0)
-        )
-        return np.asarray(rows[:, None] * columns)
+    def box(self, place: int, rows: int) -> Factors:
+        """Return the factors of the first box (0) or the last (-1), which has ``rows`` rows."""
+        own = slice(0, rows) if place == 0 else slice(len(self.row_low) - rows, None)
+        return replace(self, row_low=self.row_low[own], row_high=self.row_high[own])
 
 
 def positive_part(values: Array) -> Array:
@@ -142,10 +136,10 @@ class IntervalNetwork:
         stacks = self._hidden(inputs)
         weights = self.grids.settings.class_weights
         share = None if weights is None else np.array(weights)[labels]
-        low, high = self._loss_signal(self._logits(inputs, stacks), labels, share)
         if not stacks:
-            shape = (int(np.prod(low.shape[:-1])), len(labels))
-            return [Factors(low.reshape(shape), high.reshape(shape), inputs, inputs, share)]
+            low, high = self._linear_signals(inputs, labels, share)
+            return [Factors(low, high, inputs, inputs, share)]
+        low, high = self._loss_signal(self._logits(inputs, stacks), labels, share)
         factors: list[Factors] = []
         for layer in reversed(range(1, len(self.lower))):
             stack = stacks[layer - 1]
@@ -154,6 +148,22 @@ class IntervalNetwork:
             low, high = self._below(layer, low, high, stack, half)
         factors.insert(0, Factors(low, high, inputs, inputs, share))
         return factors
+
+    def _linear_signals(
+        self, inputs: Array, labels: Integers, share: Array | None
+    ) -> tuple[Array, Array]:
+        """Return the loss gradient of a linear model's boxes, shape (boxes units, n)."""
+        lower, upper = (
+            ends[0].reshape(-1, *ends[0].shape[-2:]) for ends in (self.lower, self.upper)
+        )
+        boxes, units = lower.shape[:2]
+        low, high = np.empty((2, boxes, units, len(labels)))
+        at_once = max(1, ELEMENTS_AT_ONCE // (units**2 * max(len(labels), 1)))
+        for start in range(0, boxes, at_once):
+            own = slice(start, start + at_once)
+            some = IntervalNetwork(self.grids, [lower[own]], [upper[own]])
+            low[own], high[own] = some._loss_signal(some._logits(inputs, []), labels, share)
+        return low.reshape(boxes * units, -1), high.reshape(boxes * units, -1)
 
     def _hidden(self, inputs: Array) -> list[Array]:
         """Return activations behind every hidden layer, [high, one, low, one] by rows."""

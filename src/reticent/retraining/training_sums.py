@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, reduce
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,8 @@ import numpy.typing as npt
 from reticent.core.arrays import Array, Integers
 from reticent.retraining.training_network import Factors
 from reticent.retraining.training_settings import Counting
+
+_ENDS_AT_ONCE = 2**19
 
 
 @dataclass(frozen=True)
@@ -40,69 +42,130 @@ class Clip:
         return np.asarray(np.clip(ends, -below, above, out=ends))
 
 
-@dataclass(frozen=True, eq=False)
-class BlockSums:
-    """The sums of one block's records, for every row and column, of upper or negated lower ends.
-
-    Attributes:
-        total: sums of clipped ends, exact whole numbers.
-        floored: a lower bound on the number of records whose end is gamma's negative, 0 where none
-            was looked at.
-        least: a number that no record's end is below.
-    """
-
-    total: Integers
-    floored: Integers
-    least: Array
-
-    def plus(self, other: BlockSums) -> BlockSums:
-        """Return the sums of both blocks together."""
-        return BlockSums(
-            self.total + other.total,
-            self.floored + other.floored,
-            np.minimum(self.least, other.least),
-        )
-
-
-def block_sums(factors: Factors, clip: Clip) -> tuple[BlockSums, BlockSums]:
-    """Return one block's sums of negated lower ends, and of upper ends, of clipped gradients.
-
-    Pairs that never reach gamma are summed by matrix products.
+def constant_entries(factors: Factors, clip: Clip) -> tuple[npt.NDArray[np.bool_], Integers]:
+    """Return which records' clipped entries are one number over a whole box, and so over every box
+    inside, and their sums.
 
     Args:
-        factors: factors of one layer, n at most ``RECORDS_AT_ONCE``.
-        clip: clip of that layer.
+        factors: factors of a linear model's box, n at most ``RECORDS_AT_ONCE``.
+        clip: gamma.
 
     Returns:
-        Two sums for rows and columns.
+        Whether that column's entries are, in every row, shape (columns, n). Then the sums of
+        negated lower ends, and of upper ends, of those alone, shape (2, 1, rows, columns).
     """
-    least_share = 1.0 if factors.share is None else float(factors.share.min(initial=1.0))
-    clipped = factors.largest > np.floor(least_share * clip.below)
-    # Where most rows are clipped, looking at all of them is faster than to pick them.
-    picked = np.where(clipped.mean(axis=0) > 0.75, True, clipped)
-    sums = (
-        (np.empty(clipped.shape), np.empty(clipped.shape))
-        if picked.all()
-        else _unclipped_sums(factors)
-    )
-    floored = np.zeros((2, *clipped.shape), np.int64)
-    least = np.repeat(-np.minimum(factors.largest, clip.above)[None], 2, axis=0)
-    ones = np.ones(factors.row_low.shape[1])
-    # bit-exact: ends are whole numbers, and a block so small that their sums are too.
-    for column in np.flatnonzero(picked.any(axis=0)).tolist():
-        rows: slice | Integers = (
-            slice(None) if picked[:, column].all() else np.flatnonzero(picked[:, column])
+    inputs = factors.column_low
+    most = clip.above if factors.share is None else np.ceil(factors.share * clip.above)
+    constant = np.ones(inputs.shape, dtype=bool)
+    for low, high in zip(factors.row_low, factors.row_high, strict=True):
+        one, other = low * inputs, high * inputs
+        clipped = (np.minimum(one, other) >= most) | (np.maximum(one, other) <= -most)
+        constant &= clipped | (one == other)
+    sums = np.empty((2, 1, len(factors.row_low), len(inputs)), np.int64)
+    for side, sign in zip(sums, (-1.0, 1.0), strict=True):
+        for row, low in enumerate(factors.row_low):
+            ends = clip.cut(sign * low * inputs, factors.share)
+            side[0, row] = (ends * constant).sum(axis=1)
+    return constant, sums
+
+
+class Entries(NamedTuple):
+    """Some entries of gradients.
+
+    Attributes:
+        places: places in an array of shape (rows of a box, n).
+        records, columns: the record and the column of each.
+    """
+
+    places: Integers
+    records: Integers
+    columns: Integers
+
+    def of(self, factors: Factors, rows: int) -> Factors:
+        """Return these entries' factors: a row for each box, a record for each entry."""
+        low, high = (
+            np.take(ends.reshape(len(ends) // rows, -1), self.places, axis=1)
+            for ends in (factors.row_low, factors.row_high)
         )
-        for side, ends in enumerate(_both_ends(factors, rows, column)):
-            clip.cut(ends, factors.share)
-            sums[side][rows, column] = ends @ ones
-            least[side, rows, column] = ends.min(axis=1, initial=clip.above)
-            # Eight comparisons to a byte, and bits are counted: several times faster than
-            # np.count_nonzero along an axis.
-            at_floor = np.packbits(ends == -clip.below, axis=1)
-            floored[side, rows, column] = np.bitwise_count(at_floor).sum(axis=1)
-    totals = sums[0].astype(np.int64), sums[1].astype(np.int64)
-    return BlockSums(totals[0], floored[0], least[0]), BlockSums(totals[1], floored[1], least[1])
+        lower = upper = factors.column_high[self.columns, self.records][None]
+        if factors.column_low is not factors.column_high:
+            lower = factors.column_low[self.columns, self.records][None]
+        share = None if factors.share is None else factors.share[self.records]
+        return Factors(low, high, lower, upper, share)
+
+
+class Clipped(NamedTuple):
+    """Entries that gamma may clip somewhere in a box.
+
+    Attributes:
+        dense: columns where they are more than a quarter.
+        entries: those of the other columns, sorted by column and row.
+        starts: the first entry of each column and row that has any.
+        lines: the rows and the columns of these.
+    """
+
+    dense: list[int]
+    entries: Entries
+    starts: Integers
+    lines: tuple[Integers, Integers]
+
+    @classmethod
+    def of(cls, factors: Factors, clip: Clip) -> Clipped:
+        """Return what gamma may clip, from the factors of one box."""
+        gamma = clip.below if factors.share is None else np.floor(factors.share * clip.below)
+        size = np.maximum(-factors.row_low, factors.row_high)
+        dense, places, columns = [], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        largest = np.maximum(-factors.column_low, factors.column_high)
+        none = np.zeros(0, np.int64)
+        within = size.max(initial=0.0) * largest.max(axis=1, initial=0.0) <= np.min(
+            gamma, initial=clip.below
+        )
+        for column, values in enumerate(largest):
+            found = none if within[column] else np.flatnonzero(size * values > gamma)
+            if 4 * len(found) > size.size:
+                dense.append(column)
+            else:
+                places.append(found)
+                columns.append(np.full(len(found), column))
+        place, column_of = np.concatenate(places), np.concatenate(columns)
+        row, record = np.divmod(place, max(size.shape[1], 1))
+        starts = np.flatnonzero(np.diff(column_of * len(size) + row, prepend=-1))
+        entries = Entries(place, record, column_of)
+        return cls(dense, entries, starts, (row[starts], column_of[starts]))
+
+
+def block_sums(factors: Factors, clip: Clip, clipped: Clipped, rows: int) -> Integers:
+    """Return one block's sums of negated lower ends, and of upper ends, of clipped gradients.
+
+    They are those of a matrix product, less what gamma takes off the entries that it may clip.
+
+    Args:
+        factors: factors of one layer, n at most ``RECORDS_AT_ONCE``, of one box or of several.
+        clip: clip of that layer.
+        clipped: the entries that may be clipped in a box around all of them.
+        rows: rows of one box.
+
+    Returns:
+        Exact whole numbers, shape (2, boxes, rows, columns).
+    """
+    # bit-exact: ends are whole numbers, and a block so small that their sums are too.
+    columns, n = factors.column_low.shape
+    if len(clipped.dense) < columns:
+        sums = np.stack(_unclipped_sums(factors))
+    else:
+        sums = np.empty((2, len(factors.row_low), columns))
+    sums = sums.reshape(2, -1, rows, columns)
+    for column in clipped.dense:
+        for upper, side in enumerate(sums):
+            ends = clip.cut(_ends(factors, column, bool(upper)), factors.share)
+            side[..., column] = (ends @ np.ones(n)).reshape(-1, rows)
+    if len(clipped.starts):
+        some = clipped.entries.of(factors, rows)
+        for upper, side in enumerate(sums):
+            ends = _ends(some, 0, bool(upper))
+            taken = ends - clip.cut(ends.copy(), some.share)
+            side[:, *clipped.lines] -= np.add.reduceat(taken, clipped.starts, axis=1)
+    return sums.astype(np.int64)
 
 
 def _unclipped_sums(factors: Factors) -> tuple[Array, Array]:
@@ -121,25 +184,63 @@ def _unclipped_sums(factors: Factors) -> tuple[Array, Array]:
     return -least, high @ np.maximum(upper, 0.0).T + low @ np.minimum(upper, 0.0).T
 
 
-def _both_ends(factors: Factors, rows: slice | Integers, column: int) -> tuple[Array, Array]:
-    """Return negated lower ends, and upper ends, of the gradients of some rows and one column.
+def _ends(factors: Factors, column: int | Integers, upper: bool) -> Array:
+    """Return upper, or negated lower, ends of gradients, not clipped, shape (rows, n).
 
-    They are not clipped, and of shape (rows, n) each.
+    Args:
+        factors: the factors.
+        column: one column, or one for each row.
+        upper: which ends.
     """
-    lower, upper = factors.column_low[column], factors.column_high[column]
-    low, high = factors.row_low[rows], factors.row_high[rows]
-    if lower.min(initial=0.0) >= 0.0:
-        return low * -lower, high * upper
-    # Either the column is known exactly or the rows are non-negative: of both ends' products one is
-    # the least, one the largest.
-    upper_ends = low * upper
-    others = high * upper
-    if factors.column_low is factors.column_high:
-        lower_ends = np.minimum(upper_ends, others)
-    else:
-        lower_ends = low * lower
-        np.minimum(lower_ends, high * lower, out=lower_ends)
-    return np.negative(lower_ends, out=lower_ends), np.maximum(upper_ends, others, out=upper_ends)
+    values = factors.column_high[column] if upper else -factors.column_low[column]
+    # Either the column is known exactly or the rows are non-negative: the larger product is the
+    # upper end.
+    if values.max(initial=0.0) <= 0.0:
+        return np.asarray(factors.row_low * values)
+    ends = np.asarray(factors.row_high * values)
+    if values.min(initial=0.0) < 0.0:
+        np.maximum(ends, factors.row_low * values, out=ends)
+    return ends
+
+
+class SmallEnds(NamedTuple):
+    """Where the smallest ends of some lines are, a line being a row and a column.
+
+    Attributes:
+        lines: the lines.
+        most: the largest number of places in one.
+        parts: for a block of records its index, the places in it, and where each goes in an array
+            of shape (lines, most).
+    """
+
+    lines: Integers
+    most: int
+    parts: list[tuple[int, Entries, Integers]]
+
+    @classmethod
+    def of(cls, lines: Integers, line: Integers, record: Integers, ends: RecordEnds) -> SmallEnds:
+        """Return the places of some records, in blocks.
+
+        Args:
+            lines: the lines.
+            line, record: index into ``lines``, increasing, and record of each place.
+            ends: whose blocks.
+        """
+        numbers = np.bincount(line, minlength=len(lines))
+        most = int(numbers.max(initial=0))
+        position = line * most + np.arange(len(line)) - (np.cumsum(numbers) - numbers)[line]
+        row, column = np.divmod(lines[line], ends.total.shape[2])
+        parts, start = [], 0
+        for index, part in enumerate(ends.parts):
+            n = part.row_low.shape[1]
+            own = np.flatnonzero((record >= start) & (record < start + n))
+            here = record[own] - start
+            if len(own):
+                parts.append(
+                    (index, Entries(row[own] * n + here, here, column[own]), position[own])
+                )
+            start += n
+        return cls(lines, most, parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,73 +248,134 @@ class RecordEnds:
     """The upper, or negated lower, ends of clipped gradients of one layer over a whole batch.
 
     Attributes:
-        parts: factors of every block of records.
-        of_parts: sums over every block.
+        parts: factors of every block of records, box after box. A block may have one box, which
+            stands for all.
+        total: sums over the batch, exact, shape (boxes, rows, columns).
         clip: gamma.
         upper: whether the ends are the upper ones.
     """
 
     parts: Sequence[Factors]
-    of_parts: Sequence[BlockSums]
+    total: Integers
     clip: Clip
     upper: bool
 
-    @cached_property
-    def sums(self) -> BlockSums:
-        """The sums over the batch."""
-        return reduce(BlockSums.plus, self.of_parts)
-
-    @cached_property
+    @property
     def records(self) -> int:
         """The number of records."""
         return sum(part.row_low.shape[1] for part in self.parts)
 
-    def below(self, rows: Integers, column: int, limit: Array) -> tuple[Integers, Array]:
-        """Return ends below a limit, for some rows and one column.
+    @property
+    def of_lines(self) -> Integers:
+        """The sums, shape (boxes, lines)."""
+        return self.total.reshape(len(self.total), -1)
+
+    def box(self, place: int) -> RecordEnds:
+        """Return the ends over the first box (0) or the last (-1)."""
+        parts = [part.box(place, self.total.shape[1]) for part in self.parts]
+        return replace(self, parts=parts, total=self.total[[place]])
+
+    def least(self) -> Array:
+        """Return numbers that no end of a line over one box is below, shape (lines,)."""
+        sizes = []
+        for part in self.parts:
+            rows = np.maximum(-part.row_low, part.row_high).max(axis=1, initial=0.0)
+            columns = np.maximum(-part.column_low, part.column_high).max(axis=1, initial=0.0)
+            sizes.append((rows[:, None] * columns).ravel())
+        return np.asarray(-np.max(sizes, axis=0))
+
+    def of(self, lines: Integers) -> Array:
+        """Return every record's end over one box, shape (lines, records)."""
+        row, column = np.divmod(lines, self.total.shape[2])
+        blocks = []
+        for part in self.parts:
+            own = replace(part, row_low=part.row_low[row], row_high=part.row_high[row])
+            blocks.append(self.clip.cut(_ends(own, column, self.upper), part.share))
+        return np.concatenate(blocks, axis=1)
+
+    def at(self, places: SmallEnds) -> Array:
+        """Return the ends at some places in increasing order, shape (boxes, lines, most).
+
+        They are infinite where a line has fewer places.
+        """
+        boxes = len(self.total)
+        found = np.full((boxes, len(places.lines) * places.most), np.inf)
+        for index, entries, position in places.parts:
+            some = entries.of(self.parts[index], self.total.shape[1])
+            found[:, position] = self.clip.cut(_ends(some, 0, self.upper), some.share)
+        return np.sort(found.reshape(boxes, len(places.lines), places.most), axis=2)
+
+
+@dataclass(frozen=True, eq=False)
+class Removable:
+    """Which records are worth removing at any of several distances, whose boxes are nested.
+
+    Attributes:
+        all_least: whether the records to remove are known to be at the least possible end, and as
+            many as possible are best, shape (lines,).
+        places: where the smallest ends of other lines are.
+    """
+
+    all_least: npt.NDArray[np.bool_]
+    places: SmallEnds
+
+    @classmethod
+    def between(
+        cls, first: RecordEnds, last: RecordEnds, distances: Integers, *, counting: Counting
+    ) -> Removable:
+        """Return what the ends over the smallest and over the largest box tell about all.
+
+        Ends grow with the box. So at each distance the k smallest are among k records that are the
+        smallest over the largest box, and those that lie below all these over the smallest.
 
         Args:
-            rows, column: the rows and the column.
-            limit: shape (rows,), above -gamma.
-
-        Returns:
-            The number of ends in each row, shape (rows,), and the ends in any order, padded to
-            (rows, most) by what is no end.
+            first, last: ends over the smallest box, and over the largest.
+            distances: the distances, increasing.
+            counting: as for ``mean_bound``.
         """
-        places, values = [np.zeros(0, np.int64)], [np.zeros(0)]
-        for part, sums in zip(self.parts, self.of_parts, strict=True):
-            here = np.flatnonzero(sums.least[rows, column] < limit)
-            if not len(here):
-                continue
-            # Clipped first: an end far above gamma counts as gamma, which the limit may lie above.
-            ends = self.clip.cut(self._ends(part, rows[here], column), part.share)
-            found = np.flatnonzero(ends < limit[here, None])
-            places.append(here[found // ends.shape[1]])
-            values.append(ends.ravel()[found])
-        return _packed(np.concatenate(places), np.concatenate(values), limit)
+        clip, records, k = last.clip, last.records, int(distances[-1])
+        lines, most = last.of_lines.shape[1], min(k, records)
+        all_least = np.zeros(lines, dtype=bool)
+        line, record = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        limit = np.full(lines, np.inf)
+        numerator = np.full(lines, -np.inf if counting == "remove" else np.inf)
+        if counting == "add-remove":
+            added = _up(last.of_lines[0], clip.shift) + k * clip.coarse
+            # A removal in place of an addition never raises the numerator, and takes two off the
+            # size: it is worth nothing where the numerator is negative.
+            limit = np.where(added > 0, _worth_removing(added, records - k, clip), -np.inf)
+            limit *= 2.0**clip.shift
+            numerator = _up(first.of_lines[0], clip.shift) + int(distances[0]) * clip.coarse
+        # The removal of a record at the least possible end takes at most one unit off the
+        # numerator: as many as possible are best, if that is large beside the size.
+        large = numerator > 2.0 * (records + 2.0 * k)
+        at_once = max(1, _ENDS_AT_ONCE // max(records, 1))
+        near = np.flatnonzero(first.least() < limit) if most and counting != "insert" else line[0]
+        for start in range(0, len(near), at_once):
+            own = near[start : start + at_once]
+            largest = last.of(own)
+            bar = np.partition(largest, most - 1, axis=1)[:, most - 1]
+            least = (bar == -clip.below) & large[own]
+            all_least[own[least]] = True
+            own, largest, bar = own[~least], largest[~least], bar[~least, None]
+            smallest = first.of(own)
+            kept = smallest.min(axis=1) < limit[own]
+            own, smallest = own[kept], smallest[kept]
+            listed = smallest < bar[kept]
+            chosen = np.argpartition(largest[kept], most - 1, axis=1)[:, :most]
+            np.put_along_axis(listed, chosen, True, axis=1)
+            listed &= smallest < limit[own, None]
+            found = np.nonzero(listed)
+            line.append(own[found[0]])
+            record.append(found[1])
+        listed_lines, index = np.unique(np.concatenate(line), return_inverse=True)
+        places = SmallEnds.of(listed_lines, index, np.concatenate(record), last)
+        return cls(all_least, places)
 
-    def clipped(self, rows: Integers, column: int) -> Iterator[Array]:
-        """Yield every record's end for some rows and one column, block by block.
 
-        Each block's shape is (rows, records of the block).
-        """
-        for part in self.parts:
-            yield self.clip.cut(self._ends(part, rows, column), part.share)
-
-    def _ends(self, part: Factors, rows: Integers, column: int) -> Array:
-        """Return ends that are not clipped."""
-        values = part.column_high[column] if self.upper else -part.column_low[column]
-        # Either the column is known exactly or the rows are non-negative: the larger product is the
-        # upper end.
-        ends = part.row_high[rows]
-        ends *= values
-        if values.min(initial=0.0) < 0:
-            others = part.row_low[rows]
-            others *= values
-            np.maximum(ends, others, out=ends)
-        return ends
-
-
-def mean_bound(ends: RecordEnds, distances: Integers, *, counting: Counting) -> Array:
+def mean_bound(
+    ends: RecordEnds, distances: Integers, removable: Removable, *, counting: Counting
+) -> Array:
     """Return upper bounds on the mean gradient of every batch at the given distances, in coarse
     units.
 
@@ -223,60 +385,53 @@ def mean_bound(ends: RecordEnds, distances: Integers, *, counting: Counting) -> 
     l = 0, with "insert" at j = 0 and l = k. It is gamma once k reaches b, but for insertions.
 
     Args:
-        ends: the b records' upper ends. Single ones are looked at where their sum alone does not
-            decide.
-        distances: k of each row's box, shape (rows,).
+        ends: the b records' upper ends, over a box for each distance, or over one for all.
+        distances: k of each box, shape (boxes,), increasing.
+        removable: which records are looked at.
         counting: the one of these four countings.
 
     Returns:
-        Shape (rows, columns).
+        Shape (boxes, rows, columns).
     """
-    clip, sums, records = ends.clip, ends.sums, ends.records
-    gamma, total = clip.coarse, sums.total
-    bound = np.where(distances[:, None] > 0, gamma, 0.0) + np.zeros(total.shape)
-    open_ = (distances < records)[:, None] & np.ones(total.shape, dtype=bool)
-    if records == 0:
-        return bound
-    if counting == "replace":
-        return _replaced(ends, distances, bound, open_)
-    if counting == "remove":
-        return _removed(ends, distances, bound, open_)
-    k = distances[:, None].astype(np.float64)
-    added = _up(total, clip.shift) + k * gamma
+    clip, records, total = ends.clip, ends.records, ends.of_lines
+    k = distances[:, None]
+    shape = (len(distances), *ends.total.shape[1:])
+
+    def mean(total: Integers, removed: Integers, k: Integers, j: Integers) -> Array:
+        added, size = {
+            "add-remove": (k - j, records + k - 2 * j),
+            "replace": (k, records + 0 * k),
+            "remove": (0 * k, records - j),
+            "insert": (k, records + k),
+        }[counting]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray((_up(total - removed, clip.shift) + added * clip.coarse) / size)
+
+    bound = mean(total, 0 * k, k, 0 * k)
+    open_ = k < records
     if counting == "insert":
-        return np.asarray(added / (records + k))
-    np.copyto(bound, added / (records + k), where=open_)
-    limit = _worth_removing(added, records - k, clip) * 2.0**clip.shift
-    unsettled = open_ & (k > 0) & (sums.least < limit)
-    for column in np.flatnonzero(unsettled.any(axis=0)).tolist():
-        # Where k records or more are at the least possible end, the k smallest are known without
-        # looking for them.
-        known = unsettled[:, column] & (sums.floored[:, column] >= distances)
-        for rows in (np.flatnonzero(known), np.flatnonzero(unsettled[:, column] & ~known)):
-            if not len(rows):
-                continue
-            most = int(distances[rows].max())
-            if known[rows[0]]:
-                removed, found = np.arange(1, most + 1) * -int(clip.below), distances[rows]
-            else:
-                found, candidates = ends.below(rows, column, limit[rows, column])
-                removed = _smallest_sums(candidates, most)
-            j = np.arange(1, removed.shape[-1] + 1)
-            left = _up(total[rows, column][:, None] - removed, clip.shift)
-            size = records + k[rows] - 2.0 * j
-            possible = j <= np.minimum(found, distances[rows])[:, None]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                means = np.where(possible, (left + (k[rows] - j) * gamma) / size, -np.inf)
-            bound[rows, column] = np.maximum(
-                bound[rows, column], means.max(axis=1, initial=-np.inf)
-            )
-    return bound
+        open_ = np.full(k.shape, records > 0)
+    elif counting == "replace":
+        bound = np.where(k > 0, -np.inf, bound)
+    whole = mean(total, -k * int(clip.below), k, k)
+    bound = np.where(removable.all_least & (k > 0), whole, bound)
+    if len(removable.places.lines):
+        smallest = ends.at(removable.places)[..., : int(distances[-1])]
+        listed = np.isfinite(smallest)
+        removed = np.cumsum(np.where(listed, smallest, 0.0).astype(np.int64), axis=2)
+        j = np.arange(1, smallest.shape[2] + 1)
+        lines, k_of = removable.places.lines, k[..., None]
+        listed = listed & ((j == k_of) if counting == "replace" else (j <= k_of))
+        means = mean(total[:, lines, None], removed, k_of, j)
+        best = np.where(listed, means, -np.inf).max(axis=2, initial=-np.inf)
+        bound[:, lines] = np.maximum(bound[:, lines], best)
+    return np.where(open_, bound, np.where(k > 0, clip.coarse, 0.0)).reshape(shape)
 
 
-def _worth_removing(added: Array, fewest: Array, clip: Clip) -> Array:
+def _worth_removing(added: Array, fewest: int, clip: Clip) -> Array:
     """Return coarse numbers such that only records whose ends lie below can be worth removing.
 
-    There is one for every row and column. Removing a record with end u in place of adding one
+    There is one for every line. Removing a record with end u in place of adding one
     raises the mean only if u < 2 V - gamma, V the bound that is looked for. V is at most gamma, and
     at most what k records at -gamma would leave: ``added`` over b - k, or 0 where that is negative.
     Two units of slack cover the rounding of sums and of this, so that what is skipped never changes
@@ -287,135 +442,8 @@ def _worth_removing(added: Array, fewest: Array, clip: Clip) -> Array:
         fewest: b - k, not positive where every end may be worth it.
         clip: gamma.
     """
-    largest = np.divide(added, fewest, out=np.full(added.shape, clip.coarse), where=fewest > 0)
-    return np.asarray(2.0 * np.clip(largest, 0.0, clip.coarse) - clip.coarse + 2.0)
-
-
-def _replaced(
-    ends: RecordEnds, distances: Integers, bound: Array, open_: npt.NDArray[np.bool_]
-) -> Array:
-    """Return the bound for k removed and k added.
-
-    Every record's entry is coarsened by itself, so that all sums of entries are exact.
-    """
-    rows = np.flatnonzero(open_[:, 0])
-    if not len(rows):
-        return bound
-    k, clip, coarser = distances[rows], ends.clip, 2.0**-ends.clip.shift
-    for column in range(bound.shape[1]):
-        total = np.zeros(len(rows), np.int64)
-        smallest = SmallestEnds.of(k)
-        for values in ends.clipped(rows, column):
-            smallest = smallest.with_block(values)
-            # Scaling by a power of two is exact, and so is a sum of 1024 entries of at most 30
-            # bits.
-            np.multiply(values, coarser, out=values)
-            np.ceil(values, out=values)
-            total += (values @ np.ones(values.shape[1])).astype(np.int64)
-        total -= smallest.coarse_sums(clip.shift)
-        bound[rows, column] = (total + k * clip.coarse) / ends.records
-    return bound
-
-
-def _removed(
-    ends: RecordEnds, distances: Integers, bound: Array, open_: npt.NDArray[np.bool_]
-) -> Array:
-    """Return the bound for up to k removed.
-
-    It is the maximum over all numbers up to k, so that the rounding of sums nests too.
-    """
-    rows = np.flatnonzero(open_[:, 0])
-    if not len(rows):
-        return bound
-    k, clip, records = distances[rows], ends.clip, ends.records
-    j = np.arange(1, int(k.max(initial=0)) + 1)
-    for column in range(bound.shape[1]):
-        total = ends.sums.total[rows, column]
-        smallest = SmallestEnds.of(k)
-        for values in ends.clipped(rows, column):
-            smallest = smallest.with_block(values)
-        finite = np.where(np.isinf(smallest.kept), 0.0, smallest.kept).astype(np.int64)
-        left = _up(total[:, None] - np.cumsum(finite, axis=1), clip.shift)
-        means = np.where(j <= k[:, None], left / np.maximum(records - j, 1), -np.inf)
-        none = _up(total, clip.shift) / records
-        bound[rows, column] = np.maximum(none, means.max(axis=1, initial=-np.inf))
-    return bound
-
-
-@dataclass(frozen=True, eq=False)
-class SmallestEnds:
-    """The k smallest ends of every row among the blocks seen so far.
-
-    Attributes:
-        k: number of ends of each row, shape (rows,).
-        kept: increasing ends, shape (rows, most), infinite from a row's k on, and where there were
-            fewer.
-    """
-
-    k: Integers
-    kept: Array
-
-    @classmethod
-    def of(cls, k: Integers) -> SmallestEnds:
-        """Return the ends of no block yet."""
-        return cls(k, np.full((len(k), int(k.max(initial=0))), np.inf))
-
-    def with_block(self, values: Array) -> SmallestEnds:
-        """Return the ends with one block more, ``values`` of shape (rows, n).
-
-        Only ends below the largest one kept can matter. After the first blocks they are few, so
-        that nothing is sorted but them.
-        """
-        most = self.kept.shape[1]
-        if most == 0:
-            return self
-        limit = np.where(self.k > 0, self.kept[np.arange(len(self.k)), self.k - 1], -np.inf)
-        if most < values.shape[1] and np.isinf(limit).all():
-            return self._keeping(np.partition(values, most - 1, axis=1)[:, :most])
-        found = np.flatnonzero(values < limit[:, None])
-        if not len(found):
-            return self
-        _, packed = _packed(
-            found // values.shape[1], values.ravel()[found], np.full(len(self.k), np.inf)
-        )
-        return self._keeping(np.concatenate([self.kept, packed], axis=1))
-
-    def coarse_sums(self, shift: int) -> Integers:
-        """Return the sums of each row's k smallest ends, each rounded up to coarse units."""
-        entries = _up(np.where(np.isinf(self.kept), 0.0, self.kept).astype(np.int64), shift)
-        return np.asarray(entries.astype(np.int64).sum(axis=1))
-
-    def _keeping(self, candidates: Array) -> SmallestEnds:
-        most = self.kept.shape[1]
-        kept = np.sort(candidates, axis=1)[:, :most]
-        kept[np.arange(most) >= self.k[:, None]] = np.inf
-        return SmallestEnds(self.k, kept)
-
-
-def _packed(place: Integers, values: Array, fill: Array) -> tuple[Integers, Array]:
-    """Put values of each row side by side, in any order.
-
-    Args:
-        place: row of each value, shape (n,).
-        values: shape (n,).
-        fill: shape (rows,), whose largest entry stands where a row has fewer values.
-
-    Returns:
-        Numbers of values, shape (rows,), and values, shape (rows, most).
-    """
-    order = np.argsort(place, kind="stable")
-    numbers = np.bincount(place, minlength=len(fill))
-    packed = np.full((len(fill), int(numbers.max(initial=0))), fill.max(initial=0.0))
-    packed[np.arange(packed.shape[1]) < numbers[:, None]] = values[order]
-    return numbers, packed
-
-
-def _smallest_sums(values: Array, most: int) -> Integers:
-    """Return the sums of the 1, 2, ..., ``most`` smallest values of each row, exactly."""
-    smallest = (
-        np.partition(values, most - 1, axis=1)[:, :most] if most < values.shape[1] else values
-    )
-    return np.cumsum(np.sort(smallest, axis=1).astype(np.int64), axis=1)
+    largest = np.clip(added / fewest, 0.0, clip.coarse) if fewest > 0 else clip.coarse
+    return np.asarray(2.0 * largest - clip.coarse + 2.0)
 
 
 def _up(values: Integers | np.int64, shift: int) -> Array:
