@@ -63,7 +63,7 @@ def blocks(page: Path) -> list[Block]:
 
 def figures(page: Path) -> list[str]:
     """Names of the pictures that a page shows."""
-    return re.findall(r"!\[[^\]]*\]\(([^)/]+\.png)\)", page.read_text(encoding="utf-8"))
+    return re.findall(r"!\[[^\]]*\]\(([^)/]+\.svg)\)", page.read_text(encoding="utf-8"))
 
 
 def run_page(page: Path, folder: Path, outputs: dict[int, str] | None = None) -> dict[str, Any]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from reticent.plots import Level, Series, empty_drawing, png, utility
+from papers.drawings import empty_drawing, png
+from papers.line_figure import utility
+from reticent.pages.line_chart import Level, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,7 +109,6 @@ class Chart:
             title=self.title,
             log_x=self.log_x,
             shares=self.y_range is not None,
-            legend=False,
         )
 
 

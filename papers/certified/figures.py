@@ -33,10 +33,10 @@ from papers.certified.measurements import (
     system_of,
 )
 from papers.certified.problems import OURS, PROBLEMS, PUBLISHED, PURE, Answers, Problem, problem_of
+from papers.drawings import empty_drawing, png
 from papers.result_files import write_result
 from reticent.accounting import epsilon_per_answer
 from reticent.datasets import load_blobs
-from reticent.pages.drawings import empty_drawing, png
 from reticent.systems import CertifiedClassifier
 
 TOTAL = {"epsilon": 10.0, "delta": 1e-5}

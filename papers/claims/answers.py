@@ -11,6 +11,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 Answer = Callable[[Any], Any]
@@ -282,6 +283,10 @@ def recipe_boosted() -> Answer:
 def main() -> None:
     """Answer line by line."""
     warnings.simplefilter("ignore")
+    known = [name for name, made in globals().items() if isinstance(made, FunctionType)]
+    cases = [name for name in known if not name.startswith("_") and name != "main"]
+    if len(sys.argv) != 2 or sys.argv[1] not in cases:
+        sys.exit(f"usage: answers.py NAME, where NAME is one of {', '.join(cases)}")
     answer = globals()[sys.argv[1]]()
     out = sys.stdout
     sys.stdout = sys.stderr  # what a library prints is no answer

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 from papers.datasets import load
+from papers.drawings import empty_drawing, png
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import Embedded
 from papers.posthoc.settings import TableSettings, settings_of
@@ -37,7 +38,6 @@ from papers.seeded_command import (
 from papers.seeds import combined, with_error
 from reticent.core.norms import Norm
 from reticent.datasets import Dataset
-from reticent.plots import empty_drawing, png
 from reticent.published.obfuscators import PublishedObfuscator, Sign
 from reticent.training.progress import Report
 

@@ -17,6 +17,8 @@ from typing import Any
 
 from torch import nn
 
+from papers.drawings import empty_drawing, png
+from papers.line_figure import utility
 from papers.posthoc.settings import EPSILONS
 from papers.result_files import write_result
 from papers.seeds import combined
@@ -30,7 +32,7 @@ from reticent.demos.posthoc import (
     Settings,
     response_accuracy,
 )
-from reticent.plots import Level, Series, empty_drawing, png, utility
+from reticent.pages.line_chart import Level, Series
 from reticent.published.obfuscators import PublishedObfuscator
 from reticent.training.parts import LiveCoordinates
 from reticent.training.progress import Report, bar
@@ -137,7 +139,6 @@ def figure(means: dict[str, Any], errors: dict[str, Any], config: Settings) -> b
         y_name="held-out digits read right",
         y_range=(0.0, 1.0),
         title="A server reads a digit from what a device released",
-        legend=False,
     )
     drawing.legend(*axes.get_legend_handles_labels(), loc="outside right center", frameon=False)
     return png(drawing, dpi=130)

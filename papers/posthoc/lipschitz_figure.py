@@ -27,6 +27,7 @@ import numpy.typing as npt
 import torch
 from sklearn.decomposition import PCA
 
+from papers.drawings import empty_drawing, png
 from papers.posthoc.exact.constants import lipschitz_constant
 from papers.posthoc.exact.search import Limits
 from papers.posthoc.milp import milp_lipschitz
@@ -36,7 +37,6 @@ from reticent.core.errors import CertificationFailed
 from reticent.core.extras import require
 from reticent.datasets import load_digits
 from reticent.networks import Network, from_torch
-from reticent.pages.drawings import empty_drawing, png
 from reticent.training.progress import Report, bar
 
 if TYPE_CHECKING:

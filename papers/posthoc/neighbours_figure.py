@@ -22,11 +22,11 @@ import numpy.typing as npt
 import torch
 
 from papers.datasets import load
+from papers.drawings import empty_drawing, png
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.settings import SETTINGS, settings_of
 from papers.result_files import write_result
 from reticent.datasets import Dataset
-from reticent.plots import empty_drawing, png
 from reticent.training.embedder import Embedder
 from reticent.training.progress import bar
 

@@ -19,6 +19,7 @@ import torch
 from torch import nn
 
 from papers.datasets import load
+from papers.drawings import one_panel, png
 from papers.posthoc.cached_embedder import cached_embedder
 from papers.posthoc.measurements import (
     Embedded,
@@ -35,7 +36,6 @@ from papers.result_files import write_result
 from papers.seeded_command import Cells
 from reticent.datasets import Dataset
 from reticent.demos.posthoc import response_accuracy
-from reticent.pages.drawings import one_panel, png
 from reticent.published.obfuscators import PUBLISHED_ROWS
 from reticent.systems.posthoc.plans import Path as PlanPath
 from reticent.training.progress import Report, bar

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from papers.drawings import empty_drawing
 from papers.power.published_mode import DP_ADAM_EPSILON
 from papers.power.settings import PAPER_SERVERS
-from reticent.pages.drawings import empty_drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from papers.drawings import png
 from papers.power.attacks import bound_and_attack, hijacking
 from papers.power.convergence import clients, servers
 from papers.power.figures import published_mode
@@ -33,7 +34,6 @@ from papers.power.settings import TABLES, settings_of
 from papers.result_files import write_result
 from papers.seeded_command import Cells, command_of, every_seed, folder_of, leave, seeded_parser
 from papers.seeds import combined
-from reticent.pages.drawings import png
 from reticent.training.progress import Report, silent
 
 Results = dict[str, Any]

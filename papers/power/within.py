@@ -37,7 +37,8 @@ from reticent.noise import SeededSampler
 from reticent.systems import VectorTraining
 from reticent.systems.power.encoder import PowerEncoder
 from reticent.systems.power.protection import UNIT, Protection
-from reticent.systems.power.query import PROTECTED, neighbours_within
+from reticent.systems.power.query import MECHANISMS as OWN
+from reticent.systems.power.query import neighbours_within
 from reticent.systems.scores import prediction_scores
 from reticent.training.noise import training_noise
 
@@ -46,9 +47,10 @@ Results = dict[str, Any]
 
 RADIUS = 0.1
 EPSILONS = (1.0, 2.0, 5.0)
-MECHANISMS = ("auto", *PROTECTED)
+MECHANISMS = ("auto", *OWN)
 _SCORES = ("accuracy", "balanced_accuracy", "auc", "information")
 _EPOCHS = 12
+_DELTA = 1e-6  # of Gaussian noise
 _LEAST = 1e-12
 SHAPES: tuple[dict[str, Any], ...] = (
     {"learning_rate": 0.1, "max_leaf_nodes": 4, "max_iter": 100},
@@ -93,7 +95,7 @@ def ours(part: Split, epsilon: float, *, mechanism: str) -> Released:
     begin = time.process_time()
     encoder = PowerEncoder(
         epsilon=epsilon,
-        delta=0.0,
+        delta=_DELTA if mechanism == "gaussian" else 0.0,
         radius=RADIUS,
         schema=part.schema,
         mechanism=mechanism,

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from papers.drawings import one_panel, png
 from papers.result_files import write_result
 from reticent.accounting import (
     GaussianCost,
@@ -36,7 +37,6 @@ from reticent.accounting import (
 )
 from reticent.accounting.screening import largest_divergence, screening_pairs
 from reticent.core import AddRemove, Guarantee
-from reticent.pages.drawings import one_panel, png
 from reticent.published import asymptotic_total
 
 if TYPE_CHECKING:

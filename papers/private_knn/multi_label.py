@@ -21,6 +21,7 @@ import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression
 
 from papers.datasets import load
+from papers.drawings import one_panel, png
 from papers.private_knn.command import read_command, total_axis
 from papers.private_knn.noisy_attributes import (
     VOTE_STEPS,
@@ -40,7 +41,6 @@ from reticent.neighbours import (
     SampledNeighbours,
 )
 from reticent.noise import SeededSampler
-from reticent.pages.drawings import one_panel, png
 from reticent.training.features import HogFeatures
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression
 
 from papers.datasets import load
+from papers.drawings import one_panel, png
 from papers.private_knn.command import read_command, total_axis
 from papers.private_knn.pate_teachers import PateTeachers
 from papers.private_knn.reduced_features import ReducedFeatures
@@ -30,7 +31,6 @@ from reticent.datasets import Dataset
 from reticent.mechanisms import NoisyArgmax, NoisyScreening
 from reticent.neighbours import NeighbourSearch, PointGrid, Records, SampledNeighbours
 from reticent.noise import Sampler, SeededSampler
-from reticent.pages.drawings import one_panel, png
 from reticent.systems.private_knn.plan import UNANSWERED, KnnNoise
 from reticent.training.features import HogFeatures
 

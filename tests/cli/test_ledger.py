@@ -85,7 +85,7 @@ NONE = ("--epsilon", "-1", "--delta", "0", "--neighbours", "replace")
         (("report", "--limit", "0"), InvalidParameter, "limit=0"),
         (("verify", "--anchor", "nonsense"), InvalidInput, "anchor='nonsense'"),
         (("export", "--output", "entries.xlsx"), InvalidInput, ".jsonl"),
-        (("report", "--output", "figure.xlsx"), InvalidInput, ".png"),
+        (("report", "--output", "figure.xlsx"), InvalidInput, ".svg"),
         (("export", "--output", "/no/such/folder/file.csv"), WriteFailed, "folder"),
         (("preview", "--subject", "t", *GRANT, "add-remove"), BudgetExceeded, "subject=t"),
     ],

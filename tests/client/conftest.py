@@ -14,7 +14,7 @@ from reticent import CertifiedClassifier, PowerEncoder
 from reticent.core import Guarantee
 from reticent.release.bundle import sign_bundle
 from reticent.systems import ClippedDescent, VectorTraining
-from reticent.systems.loading import load_answering
+from reticent.systems.loading import load
 from reticent.systems.value_models import train_value_model
 from reticent.tables.frames import NamedRows
 from tests.client.services import Running, key_files, running
@@ -119,7 +119,7 @@ def service(
     rows = Path(shutil.copytree(rows_bundle, folder / "bundles" / "rows"))
     sign_bundle(rows, key=signing)
     X, y = load_iris(return_X_y=True)
-    encoder = load_answering(rows)
+    encoder = load(rows)
     model = train_value_model(
         "linear",
         encoder.release(X).values,
@@ -129,7 +129,7 @@ def service(
         guarantee=encoder.guarantee,
     )
     model.save(folder / "models" / "species")
-    adjacency = load_answering(records_bundle).guarantee.adjacency
+    adjacency = load(records_bundle).guarantee.adjacency
     total = Guarantee(500.0, 0.0, adjacency)
     with running(folder, subject="ward 7", total=total) as found:
         yield replace(found, bundles_key=public)

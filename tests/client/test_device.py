@@ -24,7 +24,7 @@ from reticent.core.errors import (
 )
 from reticent.release.bundle import Bundle, sign_bundle
 from reticent.systems import ClippedDescent
-from reticent.systems.loading import load_answering
+from reticent.systems.loading import load
 from tests.client.services import Running, key_files
 
 BUNDLES = ["rows_bundle", "vectors_bundle", "labels_bundle"]
@@ -56,7 +56,7 @@ def test_a_device_answers_as_the_estimator_does_and_charges_itself(
             device.release(X[:1], subject="me")
         (budget,) = device.budget("me")
         assert budget.left_epsilon == 0
-    answering = load_answering(folder)
+    answering = load(folder)
     same = answering.simulate(X, seed=3), fitted.simulate(X, seed=3)
     assert np.array_equal(same[0].values, same[1].values)
 
@@ -103,7 +103,7 @@ def test_a_changed_epsilon_or_radius_is_refused_even_if_card_and_manifest_follow
     worse = changed(noisy_rows_bundle, tmp_path / "worse", **plan)
     with pytest.raises(CorruptBundle, match="card"):  # the old card is still there
         Device(worse, home=tmp_path)
-    honest = load_answering(worse).card().to_markdown()
+    honest = load(worse).card().to_markdown()
     worse = changed(noisy_rows_bundle, tmp_path / "worse with its card", card=honest, **plan)
     with Device(noisy_rows_bundle, home=tmp_path) as device:
         pins = [Pin(fingerprint=device.fingerprint), Pin(epsilon=4.0, radius=math.inf)]
@@ -117,7 +117,7 @@ def test_a_code_that_states_another_epsilon_than_its_table_has_is_refused(
     rows_bundle: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(CorruptBundle):
-        load_answering(changed(rows_bundle, tmp_path / "worse", epsilon=400.0))
+        load(changed(rows_bundle, tmp_path / "worse", epsilon=400.0))
 
 
 def test_weights_that_break_their_certificate_are_refused(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from reticent.core.errors import CorruptBundle, UntrustedSignature
 from reticent.release.bundle import Bundle, sign_bundle
 from tests.client.relays import Change, relayed
 from tests.client.services import Running, key_files
+from tests.client.test_device import changed
 
 X = load_iris().data
 
@@ -44,9 +44,7 @@ def test_a_device_takes_a_bundle_and_sends_released_values_only(
 
 def changed_files(folder: Path, key: Path | None, **plan: Any) -> dict[str, bytes]:
     """Files of a bundle with another plan, whose manifest fits; signed by ``key``, if any."""
-    stored = Bundle.read(folder)
-    settings = {**stored.settings, "plan": {**stored.settings["plan"], **plan}}
-    target = replace(stored, settings=settings).write(folder.parent / f"changed-{len(plan)}-{key}")
+    target = changed(folder, folder.parent / f"changed-{len(plan)}-{key is None}", **plan)
     if key is not None:
         sign_bundle(target, key=key)
     return {path.name: path.read_bytes() for path in target.iterdir()}

@@ -118,6 +118,6 @@ def test_a_page_runs_as_it_stands(
 ) -> None:
     names = run.run_page(page, tmp_path)
     for figure in run.figures(page):
-        assert (tmp_path / figure).read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / figure).read_bytes().startswith(b"<svg")
     monkeypatch.chdir(tmp_path)
     CLAIMS[page.stem](names)

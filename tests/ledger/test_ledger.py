@@ -33,18 +33,6 @@ def left(ledger: Ledger, scope: Scope | None = None) -> list[int]:
     return [budget.left_epsilon for budget in ledger.report(scope).budgets]
 
 
-def test_reserve_then_commit(ledger: Ledger, scope: Scope) -> None:
-    ledger.grant(Scope(subject="ward-7"), ONE)
-    booked = spend(ledger, scope, make_event(epsilon=0.1, delta=1e-8), 4)
-    report = ledger.report()
-    assert booked == f"{report.ledger[:8]}/2"
-    assert [(b.spent_epsilon, b.spent_delta) for b in report.budgets] == [(400_000, 40_000)]
-    assert [
-        (a.scope, a.spent_epsilon, a.answers, a.reservations, a.commits) for a in report.accounts
-    ] == [(scope, 400_000, 4, 1, 1)]
-    assert ledger.verify().ok
-
-
 def test_two_ledgers_of_one_process_share_no_row(tmp_path: Path) -> None:
     """Both have the same budget for "x", as its digest knows it, under another number of its
     statement: one of them had another statement before.
@@ -133,15 +121,6 @@ def test_nothing_is_answered_without_a_budget(ledger: Ledger) -> None:
             ledger.reserve(elsewhere, make_event(), answers=1)
         with pytest.raises(BudgetExceeded, match="no budget covers"):
             ledger.preview(elsewhere, make_event(), answers=1)
-
-
-def test_delta_runs_out_too(ledger: Ledger, scope: Scope) -> None:
-    ledger.grant(scope, ONE)
-    event = make_event(epsilon=0.001, delta=3e-7)
-    assert ledger.preview(scope, event, answers=1).largest == 3
-    spend(ledger, scope, event, 3)
-    with pytest.raises(BudgetExceeded):
-        ledger.reserve(scope, event, answers=1)
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,18 @@ def test_an_activation_counts_with_its_largest_slope(input_norm: Norm, output: N
     )
 
 
+def test_a_product_of_tiny_norms_is_not_lost_before_a_steep_layer() -> None:
+    scales = [2.0**-390] * 3 + [2.0**390] * 3
+    chain = Network(tuple(Affine(scale * np.eye(2), np.zeros(2)) for scale in scales), (2,))
+    far = 2.0**200  # so that nothing underflows on the way, and the chain's slope is 1
+    bound = OperatorNormBound(
+        chain, domain=Box.cube(2, far), input_norm=Norm.L2, output=Norm.L2
+    ).global_bound()
+    moved = np.ptp(chain.forward(np.array([[0.0, 0.0], [far, 0.0]])), axis=0)[0]
+    assert moved == far
+    assert bound * far >= moved
+
+
 def test_tiny_weights_are_charged_and_huge_ones_refused() -> None:
     assert matrix_bound(np.full((2, 2), 2.0**-1060), Norm.L2, Norm.L2) >= 2.0**-1059
     with pytest.raises(CertificationFailed, match="weights of at most"):

@@ -189,6 +189,12 @@ DOORS: tuple[Fault, ...] = (
         "_need(ends[-1] <= len(body))",
     ),
     Fault(
+        "subjects of an Arrow stream stay in memory with its columns",
+        "service/arrow.py",
+        " and not schema.vector(2, 4)[1]",
+        "",
+    ),
+    Fault(
         "compressed numbers of an Arrow stream are read as they stand",
         "service/arrow.py",
         " and batch.table(3) is None)",
@@ -380,8 +386,8 @@ DOORS: tuple[Fault, ...] = (
     Fault(
         "a curve's name is written into a page as it is",
         "pages/line_chart.py",
-        '{y + 4:.1f}">{escape(name)}</text>',
-        '{y + 4:.1f}">{name}</text>',
+        '{y + 4:.1f}">{escape(told)}</text>',
+        '{y + 4:.1f}">{told}</text>',
         ("service/dashboard",),
     ),
 )

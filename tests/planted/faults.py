@@ -257,6 +257,12 @@ FAULTS: tuple[Fault, ...] = (
         "return max(1.0, inner)",
     ),
     Fault(
+        "a product of tiny norms is lost before a steep layer",
+        "lipschitz/norm_products.py",
+        "product = max(product * factor, _LEAST)",
+        "product *= factor",
+    ),
+    Fault(
         "what is meant to lie below a sum of chords lies above some",
         "lipschitz/entries.py",
         "(sums - 2.0**-20 * self.scales[-1])",
@@ -286,6 +292,12 @@ FAULTS: tuple[Fault, ...] = (
         "pre_buffer=False",
         "pre_buffer=True",
         ("release",),
+    ),
+    Fault(
+        "points lie beside the records of a fit",
+        "systems/votes/descent.py",
+        "_once = True",
+        "_once = False",
     ),
     Fault(
         "cells of a CSV file that are no numbers are read quickly",

@@ -39,7 +39,6 @@ from reticent.published.certified import _largest_loss
 from reticent.published.private_knn import _loss_of_one_more
 from reticent.release.bundle import Bundle, sign_bundle, stored_card
 from reticent.systems import Features, PosthocEncoder
-from reticent.systems.loading import load_answering
 from reticent.tables import TabularSchema
 
 RANDOM = np.random.default_rng(0)
@@ -105,7 +104,7 @@ def test_it_is_not_private_by_type_and_its_bundle_is_for_research(fitted, name, 
     with pytest.raises(InvalidParameter, match="research"):
         system.save(tmp_path / "bundle")
     folder = system.save(tmp_path / "bundle", research=True)
-    for read in (load, load_answering, Bundle.read, stored_card, type(system).load):
+    for read in (load, Bundle.read, stored_card, type(system).load):
         with pytest.raises(InvalidInput, match="not private"):
             read(folder)
     with pytest.raises(InvalidInput, match="not private"):

@@ -19,7 +19,7 @@ from reticent.client.wire import arrow_bytes, arrow_columns
 from reticent.core.arrow_bodies import ARROW
 from reticent.core.errors import InvalidInput, NotPermitted
 from reticent.service.answering import Asked
-from reticent.service.arrow import _BATCH, _SCHEMA, _message, arrow_rows
+from reticent.service.arrow import _BATCH, _SCHEMA, _kept_fields, _message, arrow_rows
 from reticent.service.core import Service
 from reticent.service.requests import Answers, Numbers, parsed
 from tests.service.conftest import RECORDS, Place
@@ -114,6 +114,15 @@ def test_mixed_cells_are_those_of_json() -> None:
     told = {"rows": list(zip(*cells, strict=True)), "columns": table.column_names, "subject": "p"}
     assert read(stream(table), stub(6)) == parsed(json.dumps(told).encode(), Answers)
     assert read(stream(table.slice(1, 2)), stub(6)).rows == read(stream(table), stub(6)).rows[1:]
+
+
+def test_columns_are_kept_for_the_next_request_and_no_subject_is() -> None:
+    bundle, sizes = stub(ROWS.shape[1], None), []
+    _kept_fields.cache_clear()
+    for about in ({"subject": "patient-1"}, {}, {}, {"subjects": SUBJECTS}):
+        assert read(body(**about), bundle).rows.tolist() == ROWS.tolist()
+        sizes.append(_kept_fields.cache_info().currsize)
+    assert sizes == [0, 1, 1, 1]
 
 
 def test_names_are_those_of_a_bundle_that_has_some() -> None:

@@ -6,7 +6,6 @@ import asyncio
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import sqlalchemy as sa
 from reticent.core.errors import CorruptLedger, LedgerUnavailable, ReticentError
 from reticent.core.releases import Release
 from reticent.ledger import Ledger
+from reticent.ledger.chain import Anchor
 from reticent.service import answering
 from reticent.service.core import Service
 from reticent.service.drawing import Charged
@@ -139,7 +139,7 @@ def test_no_position_is_signed_of_a_ledger_that_went_back(service: Service) -> N
     file = service.ledger.anchor_file()
     standing = file.read()
     assert standing is not None
-    file.raise_to(replace(standing, seq=standing.seq + 1, digest="0" * 64))
+    file.raise_to(Anchor(standing.ledger, standing.seq + 1, "0" * 64, 0, 0))
     with pytest.raises(LedgerUnavailable, match="is older than its anchor"):
         service.anchored()
 

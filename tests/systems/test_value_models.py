@@ -101,7 +101,7 @@ def test_a_stored_network_needs_no_torch(tmp_path: Path) -> None:
     model, _, _ = trained("network")
     model.save(tmp_path / "model")
     code = """
-from reticent.systems.loading import load, load_answering
+from reticent.systems.loading import load
 from reticent.systems.value_models import ValueModel
 print(ValueModel.load("model").predict([[9.0, 0.0, 0.0], [0.0, 0.0, 9.0]]).tolist())
 """

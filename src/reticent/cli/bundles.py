@@ -164,7 +164,7 @@ def release(
             "research: expected without --rows-per-part, --cluster and --jobs",
         ),
     )
-    system = _answering(bundle, trusted_key, embedder, research=research)
+    system = answering_system(bundle, trusted_key, embedder, research=research)
     kind = "" if in_parts else format_of(output, ANSWERS)
     if research:
         answers: Any = system.release(read_inputs(input_, system, array, ignore_column).inputs)
@@ -479,21 +479,18 @@ def open_bundle(
 
         _refuse((embedder is not None, "research: expected without --embedder"))
         return cast("System", load_research(folder, trusted_key=trusted_key))
-    return cast("System", load(folder, trusted_key=trusted_key, embedder=own_module(embedder)))
+    own = None
+    if embedder is not None:
+        from reticent.audit.subjects import named_object
+
+        own = named_object(embedder)()
+    return cast("System", load(folder, trusted_key=trusted_key, embedder=own))
 
 
-def own_module(embedder: str | None) -> Any:
-    """Return the user's own module by the name of a function that makes it, or None."""
-    if embedder is None:
-        return None
-    from reticent.audit.subjects import named_object
-
-    return named_object(embedder)()
-
-
-def _answering(
-    folder: Path, trusted_key: Path | None, embedder: str | None, *, research: bool
+def answering_system(
+    folder: Path, trusted_key: Path | None, embedder: str | None, *, research: bool = False
 ) -> AnsweringSystem:
+    """Return what ``open_bundle`` does, and refuse what has no answers to release."""
     system = open_bundle(folder, trusted_key, embedder, research=research)
     if not hasattr(system, "release"):
         raise InvalidInput(

@@ -209,7 +209,7 @@ def report(
     ] = 20,
     as_json: Json = False,
     output: Annotated[
-        Path | None, typer.Option(help=".png file for a figure of spending over time.")
+        Path | None, typer.Option(help=".svg file for a chart of spending over time.")
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -217,24 +217,24 @@ def report(
     if output is not None:
         from reticent.cli.files import format_of
 
-        format_of(output, ("png",))
+        format_of(output, ("svg",))
     scope = _scope(principal, subject, bundle) if principal or subject or bundle else None
     with opened(ledger) as book:
         found = book.report(scope, limit=limit)
         if output is not None:
-            from reticent.plots import budget, empty_drawing, png
+            from reticent.plots import spending_chart
 
-            drawing = empty_drawing(8, 4.5)
-            budget(drawing.add_subplot(), book.spending(scope))
-            with output_file(output, size=_FIGURE_BYTES, overwrite=overwrite) as put:
-                put(png(drawing, dpi=150))
+            chart = spending_chart(book.spending(scope))
+            if chart is not None:
+                with output_file(output, size=_FIGURE_BYTES, overwrite=overwrite) as put:
+                    put(chart.alone().encode())
     if as_json:
         typer.echo(json.dumps(_report_dict(found), indent=2))
         return
     _print_tables(found)
     typer.echo(f"{found.entries} entries; anchor {found.anchor}")
     if output is not None:
-        typer.echo(f"figure written to {output}")
+        typer.echo("nothing was spent yet: no chart" if chart is None else f"written to {output}")
 
 
 @ledger_app.command()

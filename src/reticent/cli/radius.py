@@ -17,6 +17,7 @@ from reticent.cli.options import (
     IgnoreColumns,
     Json,
     Overwrite,
+    Page,
     PublicRows,
     Research,
     TrustedKey,
@@ -61,10 +62,7 @@ def radius(
     nearest: Annotated[int, typer.Option(help="k of the rule about the k-th nearest row.")] = 10,
     pairs: Annotated[int, typer.Option(help="Number of random pairs of rows.")] = 100_000,
     seed: Annotated[int, typer.Option(help="Seed of the random pairs.")] = 0,
-    page: Annotated[
-        Path | None,
-        typer.Option(metavar="HTML", help="Page to write, with figures (extra 'plots')."),
-    ] = None,
+    page: Page = None,
     as_json: Json = False,
     trusted_key: TrustedKey = None,
     embedder: Embedder = None,
@@ -78,13 +76,10 @@ def radius(
     a sound account gives, and not what the paper states.
     """
     from reticent.cli.files import check_page, print_table, read_rows, write_page
-    from reticent.core.extras import require
     from reticent.radius import survey_radius
     from reticent.radius.page import lines, radius_page, tables
 
     check_page(page, overwrite=overwrite)
-    if page is not None:
-        require("matplotlib", extra="plots")
     if research and bundle is None:
         raise InvalidInput("research: expected with --bundle")
     system: Any = (

@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -266,17 +266,16 @@ def train_model(
     """
     import numpy as np
 
-    from reticent.cli.bundles import own_module
+    from reticent.cli.bundles import answering_system
     from reticent.cli.files import read_labels
     from reticent.client.pins import protects_input
-    from reticent.systems.loading import load_answering
     from reticent.systems.value_models import train_value_model
 
     if len(values) != len(labels):
         raise InvalidInput(
             f"labels: expected a file for each of {len(values)} files of values, got {len(labels)}"
         )
-    system = load_answering(bundle, embedder=own_module(embedder))
+    system: Any = answering_system(bundle, None, embedder)
     if not protects_input(system.guarantee.adjacency):
         raise InvalidInput(
             f"bundle={str(bundle)!r}: protects records, and its answers are predictions already"

@@ -414,9 +414,15 @@ def _alone(home: Path) -> Iterator[None]:
 
 
 def _answering(folder: Path, trusted_key: str | Path | None, embedder: Any) -> Any:
-    from reticent.systems.loading import load_answering
+    from reticent.systems.loading import load
 
-    return load_answering(folder, trusted_key=trusted_key, embedder=embedder)
+    found = load(folder, trusted_key=trusted_key, embedder=embedder)
+    if hasattr(found, "released_by_"):
+        raise InvalidInput(
+            f"folder={str(folder)!r}: holds a model of released values, which answers nothing "
+            "about rows; load it with reticent.load"
+        )
+    return found
 
 
 def _protects_records(name: str) -> InvalidInput:

@@ -28,6 +28,7 @@ MOST_PATTERNS = 16
 
 _MOST_ENTRIES = 2**23
 _SMALLEST, _LARGEST = 2.0**-400, 2.0**400
+_LEAST = 2.0**-1000  # a product of norms, above 0
 
 
 def norm_product(network: Network, input_norm: Norm, output: Measure) -> float:
@@ -63,9 +64,11 @@ def norm_product(network: Network, input_norm: Norm, output: Measure) -> float:
 
 
 def _product(factors: list[float]) -> float:
-    # A product that leaves float64 at the small end is not 0.
-    product = math.prod(factors, start=1.0 + sum_error(2 * len(factors) + 2))
-    return 0.0 if 0.0 in factors else max(product, 2.0**-1000)
+    product = 1.0 + sum_error(2 * len(factors) + 2)
+    for factor in factors:
+        # A product that leaves float64 at the small end is not 0, for a later layer may be steep.
+        product = max(product * factor, _LEAST)
+    return 0.0 if 0.0 in factors else product
 
 
 def _factor(layer: Layer, before: Measure, after: Measure) -> float:

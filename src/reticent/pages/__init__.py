@@ -1,1 +1,1 @@
-"""Templates and plots for the pages and pictures of demonstrations and papers."""
+"""Pages of HTML, and the charts in them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
@@ -13,6 +13,20 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 72.0, 168.0, 16.0, 52.0
 _LABEL_GAP = 17.0
 _LETTER = 7.8  # width of a bold letter in a name at the end of a line, at most
 _DASHES = {"dashed": "8 5", "dotted": "2 4", "dashdot": "8 4 2 4"}
+_MOST_TICKS = 12
+
+_STYLE = """<style>
+svg { background: #fff; font: 13px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+text { fill: #4a555c; } .grid { stroke: #dcdad3; } .axis { stroke: #58646c; }
+.level { stroke: #58646c; stroke-dasharray: 2 4; }
+.ours { --shade: #0b63a5; } .best { --shade: #b8480c; } .label { --shade: #00755a; }
+.plain { --shade: #6b3fa0; } .published { --shade: #58646c; }
+.series { stroke: var(--shade, #58646c); fill: var(--shade, #58646c); }
+polyline { fill: none; stroke-width: 2.5; } .mark { stroke: #fff; stroke-width: 1.2; }
+.end { font-weight: 600; fill: var(--shade, #58646c); } .end.level-name { font-weight: 400; }
+.spread { stroke-width: 1.5; opacity: .5; }
+</style>"""
+"""What a chart looks like where no page around it says so: the pages' colours on white."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +69,12 @@ def line_chart(
     y_name: str,
     y_range: tuple[float, float] = (0.0, 1.0),
     ticks: Sequence[tuple[float, str]] = (),
+    marks: Mapping[str, float] | None = None,
     name: str = "chart",
 ) -> str:
     """Return the chart as an ``<svg>`` element, with y in percent.
 
-    The axis of x is logarithmic, or linear if it has ``ticks``.
+    The axis of x is logarithmic, or linear if it has ``ticks``. ``alone`` makes a file of it.
 
     Args:
         series: lines, the most important one last (it is drawn on top).
@@ -69,6 +84,7 @@ def line_chart(
         x_name, y_name: names of the axes.
         y_range: ends of the y axis, within [0, 1]. A point outside is drawn at the nearer end.
         ticks: places and names on a linear axis of x. Without any it is logarithmic.
+        marks: places on the axis of x by name, drawn as upright lines.
         name: prefix of the ids of title and description, different for every chart of a page.
 
     Example:
@@ -81,11 +97,11 @@ def line_chart(
     longest = max(map(len, [one.name for one in series] + [one.name for one in levels]))
     right = _WIDTH - max(_RIGHT, 12.0 + _LETTER * longest)
     scale: Callable[[float], float] = float if ticks else math.log
-    ticks = ticks or [
-        (x, f"{x:g}") for x in sorted({x for one in series for x, _, _ in one.points})
-    ]
-    first = ticks[0][0]
-    low, high = scale(first), scale(ticks[-1][0])
+    uprights = marks or {}
+    places = sorted({x for one in series for x, _, _ in one.points})
+    ends = [at for at, _ in ticks] or [*places, *uprights.values()]
+    ticks = ticks or [(x, f"{x:g}") for x in _ticks(places, steps=any(one.steps for one in series))]
+    first, low, high = min(ends), scale(min(ends)), scale(max(ends))
     width = (high - low) or 1.0
     floor, ceiling = y_range
 
@@ -138,26 +154,52 @@ def line_chart(
         'rotate(-90)" '
         f'text-anchor="middle">{escape(y_name)}</text>'
     )
-    ends: list[tuple[float, str, str]] = []
+    for told, value in uprights.items():
+        x, bottom = place(value, floor)
+        parts.append(
+            f'<line class="level" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP:g}" y2="{bottom:.1f}"/>'
+        )
+        parts.append(
+            f'<text class="tick" transform="translate({x - 5:.1f} {bottom - 6:.1f}) rotate(-90)">'
+            f"{escape(told)}: {value:.3g}</text>"
+        )
+    names: list[tuple[float, str, str]] = []
     for level in levels:
         _, y = place(first, level.y)
         parts.append(
             f'<line class="level" x1="{_LEFT:g}" x2="{right:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
         )
-        ends.append((y, level.name, "level-name"))
+        names.append((y, level.name, "level-name"))
     for line in series:
         points = [
             (*place(x, y), place(x, y - half)[1], place(x, y + half)[1], bool(half))
             for x, y, half in line.points
         ]
         parts += _drawn(line, points)
-        ends.append((place(*line.points[-1][:2])[1], line.name, line.style))
-    for y, name, style in _apart(ends):
+        names.append((place(*line.points[-1][:2])[1], line.name, line.style))
+    for y, told, style in _apart(names):
         parts.append(
-            f'<text class="end {style}" x="{right + 10:g}" y="{y + 4:.1f}">{escape(name)}</text>'
+            f'<text class="end {style}" x="{right + 10:g}" y="{y + 4:.1f}">{escape(told)}</text>'
         )
     parts.append("</svg>")
     return "\n".join(parts)
+
+
+def alone(svg: str) -> str:
+    """Return a chart as the content of an .svg file, which brings its own style."""
+    head, _, rest = svg.partition(">")
+    return f'{head} xmlns="http://www.w3.org/2000/svg">\n{_STYLE}\n{rest.lstrip()}\n'
+
+
+def _ticks(places: Sequence[float], *, steps: bool) -> Sequence[float]:
+    """Return places with a tick on a logarithmic axis: all, or of many, or of steps, round ones
+    between them.
+    """
+    if len(places) <= _MOST_TICKS and not steps:
+        return places
+    decades = range(math.floor(math.log10(places[0])), math.ceil(math.log10(places[-1])) + 1)
+    round_ones = [float(f"{digit}e{decade}") for decade in decades for digit in (1, 2, 3, 5, 7)]
+    return [x for x in round_ones if places[0] <= x <= places[-1]] or [places[0], places[-1]]
 
 
 def _drawn(line: Series, points: Sequence[tuple[float, float, float, float, bool]]) -> list[str]:

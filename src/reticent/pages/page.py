@@ -6,20 +6,21 @@ import base64
 import re
 import struct
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 
 import numpy as np
 import numpy.typing as npt
 
-from reticent.pages.line_chart import Level, Series, line_chart
+from reticent.pages.line_chart import Level, Series, alone, line_chart
 
 ANSWERED = """Every number and picture on this page was computed by the run that wrote it.
 Answers were released with noise from the operating system, so another run differs a little."""
 """The footer's sentence on the source of a page's answers, if they were released."""
 
+_PERCENT = "In percent."
 _NUMBER_AND_PERCENT = re.compile(r"(?<=\d) %")  # a line must not end between the two
 
 Pixels = npt.NDArray[np.float32]
@@ -85,7 +86,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Chart:
-    """Shares as lines over the same places of one axis, and the same figures as a table.
+    """Shares as lines over one axis, and where they have the same places, the figures as a table.
 
     Attributes:
         title: title of the chart.
@@ -94,6 +95,12 @@ class Chart:
         levels: values that the axis does not change.
         y_range: ends of the other axis, in [0, 1].
         y_name: name of the other axis.
+        marks: places on the logarithmic axis by name, drawn as upright lines.
+
+    Example:
+        >>> ours = Series("ours", ((1.0, 0.72, 0.02), (4.0, 0.91, 0.01)), "ours")
+        >>> Chart("Accuracy", "epsilon", [ours], [Level("no protection", 0.95)]).svg()[:4]
+        '<svg'
     """
 
     title: str
@@ -102,32 +109,51 @@ class Chart:
     levels: Sequence[Level] = ()
     y_range: tuple[float, float] = (0.0, 1.0)
     y_name: str = "share"
+    marks: Mapping[str, float] = field(default_factory=dict)
+
+    def svg(self) -> str:
+        """Return the chart alone, as the content of an .svg file."""
+        return alone(self._drawn("chart"))
 
     def html(self, name: str) -> str:
         """Return chart and table as HTML."""
-        places = sorted({x for line in self.series for x, _, _ in line.points})
+        drawn = (
+            f'<div class="scroll" role="region" aria-label="Chart: {escape(self.title)}" '
+            f'tabindex="0">{self._drawn(name)}</div>'
+        )
+        if any(line.steps for line in self.series):
+            return drawn
+        table = Table(self.x_name, [f"{place:g}" for place in self._places], self._rows, _PERCENT)
+        return f"{drawn}<details><summary>The same as a table</summary>{table.html(name)}</details>"
+
+    @property
+    def _places(self) -> list[float]:
+        return sorted({x for line in self.series for x, _, _ in line.points})
+
+    @property
+    def _rows(self) -> list[tuple[str, list[str]]]:
         rows = []
         for line in reversed(self.series):
             known = {x: f"{100 * y:.1f}" for x, y, _ in line.points}
-            rows.append((line.name, [known.get(x, "–") for x in places]))
-        rows += [(level.name, [f"{100 * level.y:.1f}"] * len(places)) for level in self.levels]
-        heads = [f"{place:g}" for place in places]
-        table = Table(self.x_name, heads, rows, "In percent.")
-        said = "; ".join(f"{line}: {', '.join(cells)}" for line, cells in rows)
-        drawn = line_chart(
+            rows.append((line.name, [known.get(x, "–") for x in self._places]))
+        same = [(level.name, [f"{100 * level.y:.1f}"] * len(self._places)) for level in self.levels]
+        return rows + same
+
+    def _drawn(self, name: str) -> str:
+        at = ", ".join(f"{place:g}" for place in self._places)
+        said = "; ".join(f"{line}: {', '.join(cells)}" for line, cells in self._rows)
+        steps = any(line.steps for line in self.series)
+        marks = "".join(f" {told} at {place:.3g}." for told, place in self.marks.items())
+        return line_chart(
             self.series,
             self.levels,
             title=self.title,
-            description=f"In percent at {', '.join(heads)}. {said}.",
+            description=f"{self.title}.{marks}" if steps else f"In percent at {at}. {said}.",
             x_name=self.x_name,
             y_name=self.y_name,
             y_range=self.y_range,
+            marks=self.marks,
             name=name,
-        )
-        return (
-            f'<div class="scroll" role="region" aria-label="Chart: {escape(self.title)}" '
-            f'tabindex="0">{drawn}</div>'
-            f"<details><summary>The same as a table</summary>{table.html(name)}</details>"
         )
 
 

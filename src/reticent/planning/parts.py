@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from typing_extensions import override
 
 from reticent.core.arrays import Array, Integers
 from reticent.planning.tasks import Task
-from reticent.systems.votes.outputs import Columns
+from reticent.systems.votes.estimator import KnownStart
 from reticent.systems.votes.public_start import PublicStartClassifier
 from reticent.training.public_pool import ClassColumn, PublicPool, public_folds, usual_pool
 from reticent.training.public_space import PublicSpace
 from reticent.training.public_start import KINDS, RowDetails, offset_steps
 
 _WHITENING = 0.5
+_DRAWS = 3
 
 Fold = tuple[Integers, Integers]
 
@@ -106,18 +105,20 @@ class PublicParts:
         offsets = self.shares if alone else self.offsets
         numbers = np.arange(len(self.rows), dtype=np.float64)[:, None]
         for (train, test), points in zip(self.folds, self.points, strict=True):
-            model = OnStandIns(
+            known = KnownStart(
+                np.hstack([points, offset_steps(offsets)]),
+                (slice(0, self.task.classes),),
+                offsets[train],
+                self.task.n_private,
+                alone,
+            )
+            model = PublicStartClassifier(
                 epsilon=self.task.guarantee.epsilon,
                 delta=self.task.guarantee.delta,
                 classes=list(range(self.task.classes)),
                 counting=self.task.counting,
                 records=len(train),
-            )
-            model.given = KnownPoints(
-                np.hstack([points, offset_steps(offsets)]), (slice(0, self.task.classes),)
-            )
-            model.given_offsets, model.alone = offsets[train], alone
-            model.planned = self.task.n_private
+            ).on_known_rows(known)
             fits = model.simulate_fits(
                 numbers[train],
                 self.codes[train],
@@ -131,78 +132,3 @@ class PublicParts:
                 for draw in draws:
                     draw[test] = next(fits).predict_proba(numbers[test])
         return found
-
-
-_DRAWS = 3
-
-
-@dataclass(frozen=True, eq=False)
-class KnownPoints:
-    """A start for known points, whose input is numbers of rows.
-
-    Attributes:
-        table: points and offsets of all rows, shape (m, dimension).
-        parts: places of offsets among a row's coordinates.
-    """
-
-    table: Array
-    parts: tuple[slice, ...]
-
-    @property
-    def space(self) -> KnownPoints:
-        """Return the start itself: its ``dimension`` is that of points without offsets."""
-        return self
-
-    @property
-    def dimension(self) -> int:
-        """The number of coordinates of a point, without offsets."""
-        return int(self.table.shape[1] - self.parts[-1].stop)
-
-    def points(self, rows: Array) -> Array:
-        """Return points and offsets.
-
-        Args:
-            rows: numbers of rows, shape (n, 1).
-        """
-        return self.table[rows[:, 0].astype(np.int64)]
-
-
-class KnownStart:
-    """A base for estimators beside public models whose rows have known points and offsets."""
-
-    given: KnownPoints
-    given_offsets: Array
-    held_out_: Array
-
-    def _space(
-        self,
-        row_map: Any,
-        columns: int,
-        public_features: Array | None,
-        public_codes: Integers | None,
-        labels: Columns,
-    ) -> tuple[Any, Array | None]:
-        assert public_features is not None
-        self.held_out_ = self.given_offsets
-        return self.given, self.given.points(public_features)
-
-
-class OnStandIns(KnownStart, PublicStartClassifier):
-    """The estimator on rows with known points and offsets, with noise from a seed."""
-
-    planned: int
-    alone: bool
-
-    @property
-    @override
-    def _alone(self) -> bool:
-        return self.alone
-
-    @override
-    def _steps(self) -> int:
-        """Return the number of steps that the real records will get, which have unscaled noise."""
-        stand_ins, self.records = self.records, self.planned
-        try:
-            return super()._steps()
-        finally:
-            self.records = stand_ins

@@ -12,7 +12,7 @@ from typing_extensions import override
 from reticent.core.arrays import Integers
 from reticent.noise import SeededSampler
 from reticent.planning.methods import Answers, PublicUse, RecordMethod, total
-from reticent.planning.parts import KnownPoints, KnownStart, PublicParts
+from reticent.planning.parts import PublicParts
 from reticent.planning.rows import without_schema
 from reticent.planning.tasks import Settings, Task
 from reticent.release.fits import not_counted
@@ -24,6 +24,7 @@ from reticent.systems.certified.reserve_system import ConvexCertifiedClassifier
 from reticent.systems.embedding import IdentityEmbedding
 from reticent.systems.public_reference import PublicReference
 from reticent.systems.scores import Predictions
+from reticent.systems.votes.estimator import KnownStart
 from reticent.systems.votes.linear_vote import LinearVoteClassifier
 from reticent.training.public_space import UNIT
 from reticent.training.public_start import KINDS, offset_steps
@@ -94,11 +95,13 @@ class ResidualVotes(LinearVotes):
         task = without_schema(tasks[0])
         numbers = np.arange(len(parts.rows), dtype=np.float64)[:, None]
         for (train, test), points in zip(parts.folds, parts.points, strict=True):
-            model = _VotesOnStandIns(**self._arguments(task, len(train)))
-            model.given = KnownPoints(
-                np.hstack([points, offset_steps(parts.offsets)]), (slice(0, task.classes),)
+            known = KnownStart(
+                np.hstack([points, offset_steps(parts.offsets)]),
+                (slice(0, task.classes),),
+                parts.offsets[train],
+                task.n_private,
             )
-            model.given_offsets, model.planned = parts.offsets[train], task.n_private
+            model = LinearVoteClassifier(**self._arguments(task, len(train))).on_known_rows(known)
             with not_counted(_FREE):
                 model.fit(
                     numbers[train],
@@ -133,21 +136,6 @@ class ResidualVotes(LinearVotes):
         }
 
 
-class _VotesOnStandIns(KnownStart, LinearVoteClassifier):
-    """The estimator on rows whose points and offsets are known, cut as with all records."""
-
-    planned: int
-
-    @property
-    @override
-    def _stated(self) -> int:
-        return self.planned
-
-    def clip_for(self, epsilon: float, delta: float, answers: int) -> float:
-        """Return the share that is not clipped at that total of so many answers."""
-        return self._share(self._answering(epsilon, delta, answers))
-
-
 class CertifiedLabels(QueryMethod):
     """Records correct public models without noise, and labels are randomised by their distance."""
 
@@ -178,7 +166,7 @@ class CertifiedLabels(QueryMethod):
                 weaker = max(_least(points.shape[1]), strength * scale)
                 if weaker not in known:
                     made = ConvexCertifiedClassifier(**_convex(task, weaker))
-                    known[weaker] = made._trained(
+                    known[weaker] = made.trained(
                         rows[train], parts.codes[train], np.arange(task.classes), None
                     )
                 members = tuple(_of_more(model, strength, scale) for model in known[weaker])

@@ -34,7 +34,7 @@ from reticent.systems.embedding.fitted import embedding_of
 from reticent.systems.input_rows import input_rows
 from reticent.systems.posthoc.calibration import noise_adder
 from reticent.systems.power.code_query import EmbeddedPoints, restored_inputs
-from reticent.systems.record_labels import class_labels
+from reticent.systems.record_labels import OBSERVED, record_labels
 from reticent.systems.value_models import plain_network
 from reticent.training.embedder import Embedder
 from reticent.training.heads import HeadConfig, train_head
@@ -148,7 +148,7 @@ class PublishedPosthocEncoder(ClassifierMixin, PublishedSystem):
         """
         self._check_settings()
         inputs, shape = input_rows(X)
-        classes, codes = class_labels(y, len(inputs))
+        classes, codes = record_labels(y, len(inputs), OBSERVED)
         seed = training_seed(self.random_state)
         with torch.random.fork_rng(devices=[]):
             part = resolved(self.embedder, parameter="embedder", names={"identity": Identity})

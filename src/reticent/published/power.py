@@ -31,7 +31,7 @@ from reticent.published.power_network import (
 )
 from reticent.published.research import Account, Answers, PublishedSystem, WorstPair
 from reticent.release.bundle import Bundle
-from reticent.systems.record_labels import class_labels
+from reticent.systems.record_labels import OBSERVED, record_labels
 from reticent.tables.schema import TabularSchema
 from reticent.training.progress import Report, silent
 
@@ -119,7 +119,7 @@ class PublishedPowerEncoder(PublishedSystem):
         most = count(self.density_rows, name="density_rows", minimum=2)
         table = self.schema.rows(X, name="X")
         rows = self.schema.encode(table)
-        self.classes_, labels = class_labels(y, len(rows))
+        self.classes_, labels = record_labels(y, len(rows), OBSERVED)
         random = training_generator(self.random_state)
         order, seed = random.permutation(len(rows)), int(random.randint(2**31 - 1))
         config = PowerConfig(seed=seed) if self.training is None else self.training

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Sequence
-from html import escape
 
 import numpy as np
 import numpy.typing as npt
 
 from reticent.accounting.telling_apart import beyond, which_of_two_cap
 from reticent.pages.line_chart import Series
-from reticent.pages.page import Fact, Pictures, Section, Table, page, paragraphs
-from reticent.plots import one_panel, png
-from reticent.plots import radius as radius_plot
+from reticent.pages.page import Chart, Fact, Pictures, Section, Table, page, paragraphs
 from reticent.radius.survey import RadiusSurvey
 
 Images = npt.NDArray[np.float32]
@@ -33,9 +29,6 @@ def radius_page(survey: RadiusSurvey, pictures: tuple[Images, Images] | None = N
     Args:
         survey: the survey.
         pictures: decoded rows and their farthest neighbours, which ``farthest_neighbours`` gives.
-
-    Raises:
-        MissingExtra: matplotlib is not installed.
     """
     return page(
         "What a radius means for these rows",
@@ -110,7 +103,7 @@ def _sections(survey: RadiusSurvey) -> list[Section]:
             """An answer about an input could also be about any point within R of it. Only points
             that are real inputs hide anybody. If hardly any row has another one within R, then R is
             small against the differences of inputs. Counts are exact, over all rows.""",
-            [_shares(survey), counts, paragraphs("\n\n".join(survey.advice()))],
+            [*_shares(survey), counts, paragraphs("\n\n".join(survey.advice()))],
         ),
         Section(
             "Which of two: proved caps",
@@ -119,7 +112,7 @@ def _sections(survey: RadiusSurvey) -> list[Section]:
             {"(and a term for δ)" if survey.delta else ""}, where h is the number of steps of R
             between them. At .5 the guarantee hides which it was. At 1 it says nothing about
             them.""",
-            [_chart(survey) if survey.caps else "", caps],
+            [*(_chart(survey) if survey.caps else ()), caps],
         ),
         Section(
             "Rules that choose R",
@@ -130,7 +123,7 @@ def _sections(survey: RadiusSurvey) -> list[Section]:
     ]
 
 
-def _shares(survey: RadiusSurvey) -> str:
+def _shares(survey: RadiusSurvey) -> list[Chart | str]:
     """Return a chart of the empirical distributions of distances, and of the rules' radii."""
     series = [
         Series(
@@ -154,24 +147,20 @@ def _shares(survey: RadiusSurvey) -> str:
     return _figure(series, chosen, "share of public rows", caption)
 
 
-def _figure(series: Sequence[Series], chosen: dict[str, float], y_name: str, caption: str) -> str:
+def _figure(
+    series: list[Series], chosen: dict[str, float], y_name: str, caption: str
+) -> list[Chart | str]:
     if not series:
-        return ""
-    drawing, axes = one_panel()
-    radius_plot(axes, series, chosen=chosen, y_name=y_name)
-    code = base64.b64encode(png(drawing, dpi=110)).decode()
-    names = " and ".join(one.name for one in series)
-    return (
-        f'<figure><img alt="{escape(y_name)} against R: {escape(names)}" '
-        f'src="data:image/png;base64,{code}"><figcaption>{caption}</figcaption></figure>'
-    )
+        return []
+    chart = Chart(f"{y_name} against R", "radius R", series, y_name=y_name, marks=chosen)
+    return [chart, paragraphs(caption)]
 
 
-def _chart(survey: RadiusSurvey) -> str:
+def _chart(survey: RadiusSurvey) -> list[Chart | str]:
     """Return a chart of the cap for the median pair, which falls in steps as R grows."""
     apart = survey.random_pair
     if not apart > 0:
-        return ""
+        return []
     hops = list(range(_MOST_STEPS, 0, -1))
     series = []
     for epsilon, style in zip(

@@ -19,7 +19,8 @@ _TAKE_MODULES = ("PosthocEncoder", "PosthocClassifier", "CodeEncoder")
 def load(folder: str | Path, *, trusted_key: str | Path | None = None, embedder: Any = None) -> Any:
     """Return the fitted estimator that a bundle holds, whichever estimator wrote it.
 
-    Only the module of that estimator is imported.
+    Only the module of that estimator is imported. A bundle whose embedder and network are plain
+    arrays answers without torch.
 
     Args:
         folder: the bundle, as ``save`` wrote it.
@@ -36,56 +37,14 @@ def load(folder: str | Path, *, trusted_key: str | Path | None = None, embedder:
             a module of the user's own.
         CorruptBundle: the bundle is damaged.
         UntrustedSignature: not signed by ``trusted_key``.
+        MissingExtra: this bundle needs a package that is not installed.
 
     Example:
         >>> load("no/such/folder")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         reticent.core.errors.InvalidInput: folder='no/such/folder': expected a bundle folder, ...
     """
-    return _loaded(
-        Bundle.read(folder, trusted_key=trusted_key).system, folder, trusted_key, embedder
-    )
-
-
-def load_answering(
-    folder: str | Path, *, trusted_key: str | Path | None = None, embedder: Any = None
-) -> Any:
-    """Return what a bundle holds, ready to answer and not to be fitted again: for devices and
-    services.
-
-    It does what ``load`` does, and refuses a model of released values. A bundle whose embedder and
-    network are plain arrays answers without torch.
-
-    Args:
-        folder: the bundle, as ``save`` wrote it.
-        trusted_key: file with a public key or None, as ``load`` takes it.
-        embedder: the user's own module, where a posthoc bundle or a code was fitted with one
-            whose code cannot be read.
-
-    Returns:
-        An object with ``release``, ``guarantee``, ``card``, ``bundle_identity_`` and
-        ``n_features_in_``.
-
-    Raises:
-        InvalidInput, CorruptBundle, UntrustedSignature: the errors of ``load``.
-        MissingExtra: this bundle needs a package that is not installed.
-
-    Example:
-        >>> load_answering("no/such/folder")  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        reticent.core.errors.InvalidInput: folder='no/such/folder': expected a bundle folder, ...
-    """
     name = Bundle.read(folder, trusted_key=trusted_key).system
-    if name == VALUE_MODEL:
-        raise InvalidInput(
-            f"folder={str(folder)!r}: holds a model of released values, which answers nothing "
-            "about rows; load it with reticent.load"
-        )
-    return _loaded(name, folder, trusted_key, embedder)
-
-
-def _loaded(name: str, folder: str | Path, trusted_key: str | Path | None, embedder: Any) -> Any:
-    """Return what a bundle of the estimator called ``name`` holds."""
     if name == VALUE_MODEL:
         from reticent.systems.value_models import ValueModel
 

@@ -110,188 +110,160 @@ class Method:
         )
 
 
-def _own(name: str, module: str, summary: str, **said: Any) -> Method:
-    return Method(
-        name=name, target=f"reticent.{module}:{name}", summary=summary, origin=OWN, **said
-    )
+def _own(name: str, summary: str, *, of: str = "systems", **said: Any) -> Method:
+    return Method(name=name, target=f"reticent.{of}:{name}", summary=summary, origin=OWN, **said)
 
 
 BUILT_IN = (
     _own(
         "PosthocEncoder",
-        "systems.posthoc.encoder",
         "obfuscated embeddings for an untrusted server",
         protects="an input, among those near it in its embedding",
         releases="a vector for every input",
     ),
     _own(
         "PosthocClassifier",
-        "systems.posthoc.classifier",
         "labels of private inputs from a classifier that the client runs",
         protects="an input, among those near it in its embedding",
         releases="a label for every input",
     ),
     _own(
         "PowerEncoder",
-        "systems.power.encoder",
         "vectors of table rows from which any model may learn one target",
         protects="a table row, or its changes within a radius",
         releases="a vector for every row",
     ),
     _own(
         "CodeEncoder",
-        "systems.power.code_encoder",
         "one code of a row, an embedding or a picture that serves several targets",
         protects="any two inputs, inputs near each other, or like the same public rows",
         releases="a code for every input",
     ),
     _own(
         "CertifiedClassifier",
-        "systems.certified.interval_system",
         "labels from one model trained without noise, by certified distances",
         protects="one record of the training set",
         releases="a label for every query",
     ),
     _own(
         "CertifiedEnsemble",
-        "systems.certified.interval_system",
         "labels from a vote of models trained without noise, by certified distances",
         protects="one record of the training set",
         releases="a label for every query",
     ),
     _own(
         "ConvexCertifiedClassifier",
-        "systems.certified.reserve_system",
         "labels of logistic regression trained without noise, by its convex certificate",
         protects="one record of the training set",
         releases="a label for every query",
     ),
     _own(
         "CertifiedNetwork",
-        "systems.certified.reserve_system",
         "labels of a hidden layer trained without noise, by how far a record moves its weights",
         protects="one record of the training set",
         releases="a label for every query",
     ),
     _own(
         "PrivateKNNClassifier",
-        "systems.private_knn.classifier",
         "labels of public queries by noisy votes of private neighbours",
         protects="one record, or all of one person",
         releases="labels of a fixed number of queries, under one total",
     ),
     _own(
         "IndividualKNNClassifier",
-        "systems.private_knn.individual",
         "labels of public queries from private records, each with a budget of its own",
         protects="one record, or all of one person",
         releases="labels of any number of queries, under one total",
     ),
     _own(
         "LinearVoteClassifier",
-        "systems.votes.linear_vote",
         "labels of public queries by clipped linear votes of private records",
         protects="one record, or all of one person",
         releases="labels of a fixed number of queries, under one total",
     ),
     _own(
         "NoisyGradientClassifier",
-        "systems.votes.noisy_gradient",
         "softmax regression by noisy full-batch gradient descent on public features",
         protects="one record, or all of one person",
         releases="a model, under one total",
     ),
     _own(
         "PublicModelsClassifier",
-        "systems.votes.public_start",
         "the pool of public models that a public start begins with, and no private record",
         protects="one record, or all of one person: none has a part in it",
         releases="a model, which costs nothing",
     ),
     _own(
         "PublicStartClassifier",
-        "systems.votes.public_start",
         "the best public model, moved by a few noisy gradients as far as they are worth",
         protects="one record, or all of one person",
         releases="a model, under one total",
     ),
     _own(
         "PateClassifier",
-        "systems.votes.pate",
         "labels of public queries by noisy votes of any classifiers on parts of the records",
         protects="one record, or all of one person",
         releases="labels of a fixed number of queries, under one total",
     ),
     _own(
         "PublicStartRegressor",
-        "systems.votes.public_start_regressor",
         "the best public regression, moved by a few noisy gradients as far as they are worth",
         protects="one record, or all of one person",
         releases="a model, under one total",
     ),
     _own(
         "NoisyGradientRegressor",
-        "systems.votes.gradient_regressor",
         "linear regression by noisy full-batch gradient descent on public features",
         protects="one record, or all of one person",
         releases="a model, under one total",
     ),
-    _own("BetaVAE", "training.parts.embedders", "embedder: a beta-VAE", role="part"),
-    _own("Identity", "training.parts.embedders", "embedder: nothing", role="part"),
-    _own("Named", "training.parts.embedders", "an embedder, and its name", role="part"),
+    _own("BetaVAE", "embedder: a beta-VAE", role="part"),
+    _own("Identity", "embedder: nothing", role="part"),
+    _own("Named", "an embedder, and its name", role="part"),
     _own(
         "NoiseAware",
-        "training.parts.obfuscators",
         "obfuscator trained through the noise of its release",
         role="part",
     ),
-    _own("PublishedObfuscator", "published.obfuscators", "obfuscators of the papers", role="part"),
+    _own("PublishedObfuscator", "obfuscators of the papers", of="published", role="part"),
     _own(
         "LabelAware",
-        "training.parts.label_classifiers",
         "classifier trained for the mechanism that releases its label",
         role="part",
     ),
     _own(
         "Calibration",
-        "systems.posthoc.settings",
         "how the utility of a posthoc release is measured",
         role="part",
     ),
     _own(
         "ClippedDescent",
-        "systems.certified.interval_system",
         "training of a certified network",
         role="part",
     ),
     _own(
         "HiddenLayer",
-        "systems.certified.reserve_system",
         "training of a certified hidden layer",
         role="part",
     ),
     _own(
         "VectorTraining",
-        "systems.power.settings",
         "training of encoders of table rows, and how they are compared",
         role="part",
     ),
-    _own("Within", "systems.power.code_targets", "neighbours of codes in a radius", role="part"),
-    _own("NearRows", "systems.power.code_targets", "neighbours of codes by rows", role="part"),
-    _own("Recall", "systems.power.code_targets", "nearest public rows as a target", role="part"),
-    _own("ExplainedVariance", "systems.power.code_targets", "a vector as a target", role="part"),
-    _own(
-        "Features", "systems.features", "what columns are, and how rows become vectors", role="part"
-    ),
+    _own("Within", "neighbours of codes in a radius", role="part"),
+    _own("NearRows", "neighbours of codes by rows", role="part"),
+    _own("Recall", "nearest public rows as a target", role="part"),
+    _own("ExplainedVariance", "a vector as a target", role="part"),
+    _own("Features", "what columns are, and how rows become vectors", role="part"),
     _own(
         "PublicReference",
-        "systems.public_reference",
         "public models that private records correct, and features beside them",
         role="part",
     ),
-    _own("Teachers", "systems.votes.teachers", "a model of any kind on parts", role="part"),
-    _own("Neighbours", "systems.private_knn.plan", "which records vote on a query", role="part"),
-    _own("Ball", "systems.private_knn.radii", "which records are near a query", role="part"),
+    _own("Teachers", "a model of any kind on parts", role="part"),
+    _own("Neighbours", "which records vote on a query", role="part"),
+    _own("Ball", "which records are near a query", role="part"),
 )
 """Methods of this package."""
 

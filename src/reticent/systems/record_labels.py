@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from reticent.core.arrays import Integers
-from reticent.core.checks import as_array
 from reticent.core.errors import InvalidInput, InvalidParameter
 
 Classes = Sequence[Any] | Literal["observed"]
@@ -22,54 +21,6 @@ OBSERVED: Literal["observed"] = "observed"
 
 FEW_ROWS = 2_000
 """Public rows below which releases are compared across folds."""
-
-
-def class_labels(y: npt.ArrayLike | None, rows: int) -> tuple[npt.NDArray[Any], Integers]:
-    """Return the distinct labels in rising order, and for each row the place of its own among them.
-
-    Args:
-        y: one label per row, shape (rows,), or (rows, 1) with scikit-learn's warning. Labels are
-            whole numbers, truth values or words.
-        rows: number of rows.
-
-    Returns:
-        Classes, shape (classes,), and numbers, shape (rows,).
-
-    Raises:
-        InvalidInput: none, another number of them, no class labels, or one class only.
-
-    Example:
-        >>> classes, numbers = class_labels(["no", "yes", "no"], 3)
-        >>> classes.tolist(), numbers.tolist()
-        (['no', 'yes'], [0, 1, 0])
-    """
-    if y is None:
-        raise InvalidInput(
-            "y: requires y to be passed, but the target y is None; labels are what the "
-            "training keeps"
-        )
-    labels = as_array(y, name="y")
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        from sklearn.utils import column_or_1d
-
-        labels = column_or_1d(labels, warn=True)
-    if labels.shape != (rows,):
-        raise InvalidInput(f"y: expected {rows} labels, got shape={labels.shape}")
-    if labels.dtype.kind == "f" and not (
-        np.isfinite(labels).all() and (labels == np.floor(labels)).all()
-    ):
-        raise InvalidInput(
-            "y: Unknown label type: expected class labels, got continuous or non-finite numbers"
-        )
-    if labels.dtype.kind not in "fiubOSU":
-        raise InvalidInput(f"y: expected class labels, got dtype={labels.dtype}")
-    try:
-        classes, numbers = np.unique(labels, return_inverse=True)
-    except Exception as error:  # entries that cannot be sorted
-        raise InvalidInput("y: Unknown label type: expected class labels of one kind") from error
-    if len(classes) < 2:
-        raise InvalidInput("y: expected at least two classes, got one class")
-    return classes, numbers.astype(np.int64)
 
 
 def restored_labels(stored: Any, *, expected: int | None = None) -> npt.NDArray[Any]:
@@ -118,7 +69,8 @@ def balanced_folds(labels: Integers, folds: int) -> Integers:
 def record_labels(
     y: npt.ArrayLike | None, rows: int, classes: Classes
 ) -> tuple[npt.NDArray[Any], Integers]:
-    """Return the classes, sorted, and for each record the place of its label among them.
+    """Return the classes, sorted, and for each record or public row the place of its label among
+    them.
 
     **Guarantee.** With a given list the classes do not depend on the records. With "observed" they
     are the labels that occur: who adds the only record of a label changes which answers are

@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 from reticent import PosthocEncoder
 from reticent.core.errors import CorruptBundle, InvalidInput, NotFittedYet
 from reticent.release.bundle import Bundle
-from reticent.systems.loading import load_answering
+from reticent.systems.loading import load
 from tests.client.conftest import rows_bundle, vectors_bundle
 
 __all__ = ["rows_bundle", "vectors_bundle"]
@@ -21,13 +21,13 @@ X = load_iris().data[:20]
 
 def test_another_bundle_is_refused(rows_bundle: Path, vectors_bundle: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput):
-        load_answering(rows_bundle, embedder=object())
+        load(rows_bundle, embedder=object())
     with pytest.raises(NotFittedYet):
         PosthocEncoder(epsilon=1.0, delta=0.0, radius=0.1).release(X)
     stored = Bundle.read(vectors_bundle)
     replace(stored, system="PosthocClassifier").write(tmp_path / "labels")
     with pytest.raises(CorruptBundle, match="none of this system's"):
-        load_answering(tmp_path / "labels")
+        load(tmp_path / "labels")
     for place, settings in enumerate(
         (
             {**stored.settings, "input_shape": [5]},
@@ -38,4 +38,4 @@ def test_another_bundle_is_refused(rows_bundle: Path, vectors_bundle: Path, tmp_
     ):
         replace(stored, settings=settings).write(tmp_path / str(place))
         with pytest.raises(CorruptBundle):
-            load_answering(tmp_path / str(place))
+            load(tmp_path / str(place))

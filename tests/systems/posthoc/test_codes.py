@@ -13,7 +13,7 @@ from reticent.audit import audit_fitted
 from reticent.core.errors import CorruptBundle
 from reticent.release.bundle import Bundle
 from reticent.systems import Calibration, PosthocEncoder
-from reticent.systems.loading import load_answering
+from reticent.systems.loading import load
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.training.parts import Identity, Ladder, PublicParts, PublicPCA, PublicSigns
 from reticent.training.parts.public_nodes import PublicNodes
@@ -78,7 +78,7 @@ def test_a_code_is_stored_audited_and_attacked_as_other_releases_are(tmp_path: P
     ).fit(ROWS, LABELS)
     assert encoder.head_ is not None
     folder = encoder.save(tmp_path / "bundle")
-    for loaded in (PosthocEncoder.load(folder), load_answering(folder)):
+    for loaded in (PosthocEncoder.load(folder), load(folder)):
         np.testing.assert_array_equal(loaded.exact(ROWS), encoder.exact(ROWS))
     assert PosthocEncoder.load(folder).radius is None
     stored = Bundle.read(folder)

@@ -27,7 +27,7 @@ from reticent.systems import (
     Within,
     train_server,
 )
-from reticent.systems.loading import load_answering
+from reticent.systems.loading import load
 from reticent.systems.power.code_fitting import code_nodes
 from reticent.systems.power.code_query import CodeQuery
 from reticent.systems.scores import SCORINGS, channel_scores
@@ -295,8 +295,8 @@ def test_a_code_of_ones_own_module_is_read_with_it(tmp_path: Path) -> None:
         epsilon=2.0, targets=("target", ExplainedVariance()), embedder=module, random_state=0
     ).fit(pictures, light)
     encoder.save(tmp_path / "bundle")
-    for load, given in product((CodeEncoder.load, load_answering), (module, None)):
-        loaded = load(tmp_path / "bundle", embedder=given)
+    for read, given in product((CodeEncoder.load, load), (module, None)):
+        loaded = read(tmp_path / "bundle", embedder=given)
         np.testing.assert_array_equal(loaded.exact(pictures), encoder.exact(pictures))
 
 

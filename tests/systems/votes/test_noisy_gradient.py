@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.special import softmax
@@ -70,6 +72,18 @@ def test_a_mean_over_no_records_is_a_number(counting: str) -> None:
         epsilon=4.0, delta=1e-5, classes=(0, 1, 2), steps=2, counting=counting
     ).fit(X[:0], Y[:0], public_X=PUBLIC)
     assert np.isfinite(model.decision_function(PUBLIC)).all()
+
+
+def test_points_do_not_lie_beside_the_records_of_a_fit() -> None:
+    X = np.random.default_rng(0).normal(size=(60_000, 50))
+    model = NoisyGradientClassifier(
+        epsilon=1.0, delta=1e-8, classes=(0, 1), steps=1, records=len(X)
+    )
+    tracemalloc.start()
+    model.fit(X, (X[:, 0] > 0).astype(int), public_X=X[:100])
+    highest = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert highest < X.nbytes  # two thirds; 1.7 times with them
 
 
 def test_all_columns_of_several_labels_are_learned() -> None:

@@ -8,18 +8,6 @@ _MICROSECONDS = 1_000_000
 _MANY = 1_000_000
 
 
-def amount(value: float) -> str:
-    """Return an epsilon or delta with the digits that matter.
-
-    Example:
-        >>> amount(12.5), amount(1234.0), amount(1e-6), amount(0.0)
-        ('12.5', '1,234', '1e-06', '0')
-    """
-    if value and abs(value) < 1e-3:
-        return f"{value:.3g}"
-    return f"{value:,.3f}".rstrip("0").rstrip(".")
-
-
 def whole(value: int) -> str:
     """Return a count, with a comma for every thousand.
 

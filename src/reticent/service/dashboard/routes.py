@@ -18,10 +18,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from reticent.core.errors import InvalidInput, NotAuthenticated, NotPermitted, ReticentError
 from reticent.core.scopes import Scope
 from reticent.ledger.charges import delta_value, epsilon_value
+from reticent.plots.spending import amount, spending_chart
 from reticent.service.catalogue import ServedBundle
 from reticent.service.core import Service
 from reticent.service.dashboard import numbers
-from reticent.service.dashboard.chart import spending_chart
 from reticent.service.dashboard.sessions import COOKIE, LASTS, Sessions
 from reticent.service.dashboard.views import budget_bars, last_entries, problem_of, what
 from reticent.service.keys import ApiKey
@@ -324,12 +324,12 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     filters: dict[str, Callable[..., object]] = {
-        "amount": numbers.amount,
+        "amount": amount,
         "whole": numbers.whole,
         "answers_left": numbers.answers_left,
         "moment": numbers.moment,
-        "epsilon": lambda units: numbers.amount(epsilon_value(units)),
-        "delta": lambda units: numbers.amount(delta_value(units)),
+        "epsilon": lambda units: amount(epsilon_value(units)),
+        "delta": lambda units: amount(delta_value(units)),
         "what": what,
         "about": _about,
         "signed": _signed,

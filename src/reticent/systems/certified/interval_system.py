@@ -191,7 +191,7 @@ class IntervalSystem(CertifiedSystem):
         return self._views[counting].stable_distances(inputs)[1]
 
     @override
-    def _trained(
+    def trained(
         self,
         points: Array,
         labels: Integers,

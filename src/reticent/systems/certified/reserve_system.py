@@ -92,7 +92,7 @@ class ReserveSystem(CertifiedSystem):
         return np.maximum(np.ceil(reserve / worth) - 1.0, 0.0).astype(np.int64)
 
     @override
-    def _trained(
+    def trained(
         self,
         points: Array,
         labels: Integers,

@@ -164,7 +164,7 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         # tell that it is there.
         points = finite_or_zero(features)
         use = use_of(numbers_of(self, X), data_set=self.data_set, estimator=self, booked=False)
-        members = self._trained(points, labels, classes, identities)
+        members = self.trained(points, labels, classes, identities)
         self._data_use = use
         self._become(
             members, extractor, classes, shape, columns, data_set=data_set, serial=token_hex(16)
@@ -390,7 +390,7 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         return loaded
 
     @abstractmethod
-    def _trained(
+    def trained(
         self,
         points: Array,
         labels: Integers,

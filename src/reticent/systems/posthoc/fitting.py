@@ -37,7 +37,7 @@ from reticent.systems.posthoc.plans import (
 )
 from reticent.systems.posthoc.query import PrivateQuery
 from reticent.systems.posthoc.settings import PosthocSettings
-from reticent.systems.record_labels import class_labels
+from reticent.systems.record_labels import OBSERVED, record_labels
 from reticent.training.parts.contract import (
     fitted,
     needs_labels,
@@ -153,7 +153,9 @@ class Fit:
         inputs, shape = input_rows(X)
         parts = (settings.released, settings.embedder)
         wanted = settings.parameter == "classifier" or any(needs_labels(part) for part in parts)
-        classes, labels = (None, None) if y is None and not wanted else class_labels(y, len(inputs))
+        classes, labels = (
+            (None, None) if y is None and not wanted else record_labels(y, len(inputs), OBSERVED)
+        )
         random = training_generator(random_state)
         held_rows = settings.calibration.held_rows(len(inputs))
         if len(inputs) - held_rows < 2:

@@ -38,7 +38,7 @@ from reticent.systems.power.code_query import (
 )
 from reticent.systems.power.code_targets import ExplainedVariance, NearRows, Recall, Within
 from reticent.systems.power.row_encoder import RowEncoder
-from reticent.systems.record_labels import class_labels
+from reticent.systems.record_labels import OBSERVED, record_labels
 from reticent.systems.releasing_system import inputs_as_fitted
 from reticent.systems.scores import SCORINGS
 from reticent.tables.attributes import Categorical
@@ -389,7 +389,7 @@ class CodeEncoder(RowEncoder):
         wanted = []
         for name in names:
             if name in columns:
-                labels, numbers = class_labels(columns[name], rows)
+                labels, numbers = record_labels(columns[name], rows, OBSERVED)
                 wanted.append(Wanted(str(name), labels, numbers, None))
             elif name in held:
                 part, places = held[name]

@@ -34,7 +34,7 @@ from reticent.systems.power.query import (
 )
 from reticent.systems.power.row_encoder import RowEncoder
 from reticent.systems.power.settings import RowFit, VectorTraining
-from reticent.systems.record_labels import class_labels, restored_labels
+from reticent.systems.record_labels import OBSERVED, record_labels, restored_labels
 from reticent.systems.scores import SCORINGS
 from reticent.tables.frames import (
     kept_names,
@@ -150,7 +150,7 @@ class PowerEncoder(RowEncoder):
         schema, table, names = self._read(X)
         plan = self._required(schema)
         rows = schema.encode(table)
-        classes, labels = class_labels(y, len(rows))
+        classes, labels = record_labels(y, len(rows), OBSERVED)
         mechanisms = compared(plan, schema) if self.mechanism == "auto" else (self.mechanism,)
         trained = mechanisms != ("code",)
         if trained:

@@ -33,7 +33,6 @@ from reticent.networks import Network
 from reticent.networks.serial import describe, rebuild
 from reticent.noise import Sampler, SeededSampler
 from reticent.release.bundle import rebuilding
-from reticent.systems.power.certificates import sorting_bound
 from reticent.systems.power.protection import AttributeRadii, Protection
 from reticent.systems.scores import SCORINGS, Scores
 from reticent.tables.schema import TabularSchema
@@ -361,8 +360,12 @@ class PowerQuery(RowQuery):
     @cached_property
     @override
     def constant(self) -> float:
-        """The proved constant of the encoder."""
-        return sorting_bound(self.network)
+        """The proved constant of the encoder, l2 to l2, over the whole space."""
+        from reticent.lipschitz.operator_norms import OperatorNormBound  # late: codes need none
+
+        return OperatorNormBound(
+            self.network, domain=self.schema.domain, input_norm=Norm.L2, output=Norm.L2
+        ).global_bound()
 
     @cached_property
     def mechanism(self) -> AdditiveMechanism:

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +60,40 @@ class PublicRows:
     codes: Integers | None
 
 
+@dataclass(frozen=True, eq=False)
+class KnownStart:
+    """A start from public models whose points and offsets are computed already. Rows are numbers of
+    places in its table.
+
+    Attributes:
+        table: shape (rows, m), points and, after them, offsets of all rows, in whole steps.
+        parts: places of offsets among a row's coordinates.
+        held_out: shape (public rows, classes), offsets by models that did not see the row.
+        records: public number, about that of the private records that rows stand in for.
+        alone: whether the start is no public model.
+    """
+
+    table: Array
+    parts: tuple[slice, ...]
+    held_out: Array
+    records: int
+    alone: bool = False
+
+    @property
+    def space(self) -> KnownStart:
+        """Return the start itself: its ``dimension`` is that of points without offsets."""
+        return self
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of a point, without offsets."""
+        return int(self.table.shape[1] - self.parts[-1].stop)
+
+    def points(self, rows: Array) -> Array:
+        """Return points and offsets of rows, shape (n, m), by their numbers, shape (n, 1)."""
+        return self.table[rows[:, 0].astype(np.int64)]
+
+
 @with_settings
 class VoteEstimator(BaseEstimator):
     """The arguments that all estimators of this package have, checked and turned into points."""
@@ -74,7 +109,10 @@ class VoteEstimator(BaseEstimator):
     space_: PublicSpace = learned()
     map_: RowMap | None = learned()
     most_records_: int = learned()
+    held_out_: Array = learned()
     _columns: Columns = learned()
+
+    _start = cast("KnownStart | None", None)
 
     _space_kind: ClassVar[Any] = PublicSpace
     """What ``space_`` is, for bundles."""
@@ -94,6 +132,15 @@ class VoteEstimator(BaseEstimator):
 
         Refuse what is no label.
         """
+
+    def on_known_rows(self, known: KnownStart) -> Self:
+        """Return a copy that is fitted on rows of ``known``, and makes no start of its own.
+
+        It is for plans, in which one row has several roles.
+        """
+        made = copy(self)
+        made._start = known
+        return made
 
     def _keep_columns(self, columns: Columns) -> None:
         """Keep what is public of labels."""
@@ -130,9 +177,15 @@ class VoteEstimator(BaseEstimator):
             public_X, public_y, columns, shape=shape, width=inputs.shape[1]
         )
         public_features = None if public_inputs is None else features_of(row_map, public_inputs)
-        space, public_points = self._space(
-            row_map, inputs.shape[1], public_features, public_codes, columns
-        )
+        space: Any
+        space, public_points = self._start, public_features
+        if self._start is None:
+            space, public_points = self._space(
+                row_map, inputs.shape[1], public_features, public_codes, columns
+            )
+        elif public_features is not None:
+            public_points = self._start.points(public_features)
+            self.held_out_ = self._start.held_out
         points_of = _Points(space, row_map)
         voters: Voters | ReadVoters
         if shards is not None:

@@ -130,8 +130,9 @@ class LinearModel(ReleasedModel):
                 residuals = self._all_residuals(voting, directions, weights)
                 for total, own in zip(totals, residuals, strict=True):
                     total += outer_sum(voting, directions, own, lengths=(LENGTH, RESIDUAL))
-                for total, counted in zip(counts, self._counts(voting), strict=False):
-                    total += counted
+                if counts:
+                    for total, counted in zip(counts, self._counts(voting), strict=True):
+                        total += counted
             noisy = session.release([*totals, *counts])
             if counter is not None:
                 counter.add(noisy[len(parts) :])
@@ -221,17 +222,19 @@ class Directions:
     def __init__(self, voters: Voters | ReadVoters, model: LinearModel) -> None:
         self._voters = voters
         self._model = model
-        # Whole numbers of at most ``LENGTH``, 2^14.
-        self._kept = (
-            [
-                (Voters(part.points[:, :0].copy(), part.codes, part.starts), ways.astype(np.int16))
-                if model._once
-                else (part, ways.astype(np.int16))
-                for part, ways in self._all()
-            ]
-            if isinstance(voters, Voters) or not isinstance(voters.rows, Shards)
-            else None
-        )
+        self._kept: list[tuple[Voters, npt.NDArray[np.int16]]] | None = None
+        if isinstance(voters, ReadVoters) and isinstance(voters.rows, Shards):
+            return
+        # Whole numbers of at most ``LENGTH``, 2^14, in one table: blocks of their own leave holes.
+        table, start = np.empty((len(voters), model._rows), dtype=np.int16), 0
+        self._kept = []
+        for part, ways in self._all():
+            kept = table[start : start + len(part)]
+            kept[:] = ways
+            start += len(part)
+            if model._once:
+                part = Voters(part.points[:, :0].copy(), part.codes, part.starts)
+            self._kept.append((part, kept))
 
     def __iter__(self) -> Iterator[tuple[Voters, Array]]:
         if self._kept is None:

@@ -98,7 +98,6 @@ class LinearVoteClassifier(QueryVotes):
     ridge: float = 0.1
     clip_quantile: float | None = None
 
-    held_out_: Array = learned()
     _spreads: Array = learned()
 
     @override
@@ -117,7 +116,11 @@ class LinearVoteClassifier(QueryVotes):
         """Share of public rows whose vote is not clipped; from public numbers alone."""
         if self.clip_quantile is not None:
             return self.clip_quantile
-        return self._share(self._answering(self.epsilon, self.delta, self.answers))
+        return self.clip_for(self.epsilon, self.delta, self.answers)
+
+    def clip_for(self, epsilon: float, delta: float, answers: int) -> float:
+        """Return the share of votes not clipped at that total of so many answers, once fitted."""
+        return self._share(self._answering(epsilon, delta, answers))
 
     def _share(self, response: Response) -> float:
         """Return the share of votes not clipped where none is set."""
@@ -129,6 +132,8 @@ class LinearVoteClassifier(QueryVotes):
     @property
     def _stated(self) -> int:
         """The public number of records beside a ``PublicReference``; 0 where there is none."""
+        if self._start is not None:
+            return self._start.records
         return (isinstance(self.features, PublicReference) and self.features.records) or 0
 
     @property

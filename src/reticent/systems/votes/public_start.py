@@ -112,6 +112,8 @@ class PublicStartClassifier(StartedModel, ReleasedClassifier):
     @property
     @override
     def _alone(self) -> bool:
+        if self._start is not None:
+            return self._start.alone
         return not any(pool.models for pool in self.space_.pools)
 
     @property

@@ -50,7 +50,6 @@ class StartedModel(LinearModel):
     rows: str = "table"
 
     space_: Any = learned()
-    held_out_: Array = learned()
     _unit: Array = learned()
 
     _space_kind: ClassVar[Any] = PublicStart
@@ -147,11 +146,12 @@ class StartedModel(LinearModel):
         """
         if self.records is None:
             return _STEPS
+        records = float(self.records if self._start is None else self._start.records)
         moved = 2.0 if self.counting == "replace" else 1.0
         sigma = moved * analytic_sigma(sensitivity=1.0, epsilon=self.epsilon, delta=self.delta)
         start = np.zeros((self._rows, self._parts[-1].stop))
         bends = [
-            np.trace(self._curvature(at, start, float(self.records))[0]) / len(start)
+            np.trace(self._curvature(at, start, records)[0]) / len(start)
             for at in range(len(self._parts))
         ]
         noise = len(bends) * sigma**2 / max(float(np.mean(bends)), 1e-300)

@@ -5,23 +5,15 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from reticent.core.extras import require
+from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 def empty_drawing(width: float, height: float) -> Figure:
-    """Return a white drawing of ``width`` by ``height`` inches that arranges its panels itself.
-
-    Raises:
-        MissingExtra: matplotlib is not installed.
-    """
-    drawing: Figure = require("matplotlib.figure", extra="plots").Figure(
-        figsize=(width, height), facecolor="white", layout="constrained"
-    )
-    return drawing
+    """Return a white drawing of ``width`` by ``height`` inches that arranges its panels itself."""
+    return Figure(figsize=(width, height), facecolor="white", layout="constrained")
 
 
 def one_panel() -> tuple[Figure, Axes]:

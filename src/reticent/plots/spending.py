@@ -10,8 +10,7 @@ import numpy as np
 
 from reticent.ledger.charges import epsilon_value
 from reticent.ledger.reports import Spending
-from reticent.pages.line_chart import Level, Series, line_chart
-from reticent.service.dashboard.numbers import amount
+from reticent.pages.line_chart import Level, Series, alone, line_chart
 
 STYLES = ("ours", "label", "plain", "published", "best")
 """Classes of the style sheet that give curves their colours; as many curves are drawn at most."""
@@ -31,6 +30,10 @@ class SpendingChart:
 
     svg: str
     curves: tuple[tuple[str, str, str], ...]
+
+    def alone(self) -> str:
+        """Return the chart as the content of an .svg file."""
+        return alone(self.svg)
 
 
 def spending_chart(series: Sequence[Spending]) -> SpendingChart | None:
@@ -72,8 +75,25 @@ def spending_chart(series: Sequence[Spending]) -> SpendingChart | None:
 def _ticks(first: int, last: int) -> list[tuple[float, str]]:
     """Return times at equal distances, in microseconds since 1970, and their names."""
     span = timedelta(microseconds=last - first)
-    limits = {timedelta(minutes=10): "%H:%M:%S", timedelta(days=1): "%H:%M"}
+    limits = {timedelta(seconds=5): "%M:%S.%f", timedelta(minutes=10): "%H:%M:%S"}
+    limits |= {timedelta(days=1): "%H:%M"}
     limits |= {timedelta(days=4): "%d %b %H:%M", timedelta.max: "%d %b %Y"}
     pattern = next(pattern for limit, pattern in limits.items() if span < limit)
     places = [first + (last - first) * tick / _TICKS for tick in range(_TICKS + 1)]
-    return [(at, datetime.fromtimestamp(at / 1e6, UTC).strftime(pattern)) for at in places]
+    told = [datetime.fromtimestamp(at / 1e6, UTC).strftime(pattern) for at in places]
+    return [
+        (at, one[:-4] if pattern.endswith("%f") else one)
+        for at, one in zip(places, told, strict=True)
+    ]
+
+
+def amount(value: float) -> str:
+    """Return an epsilon or delta with the digits that matter.
+
+    Example:
+        >>> amount(12.5), amount(1234.0), amount(1e-6), amount(0.0)
+        ('12.5', '1,234', '1e-06', '0')
+    """
+    if value and abs(value) < 1e-3:
+        return f"{value:.3g}"
+    return f"{value:,.3f}".rstrip("0").rstrip(".")
