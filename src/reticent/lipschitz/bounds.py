@@ -130,7 +130,7 @@ class LipschitzBound(ABC):
 
     Utility:
         Noise grows in proportion to the bound. At radius 0.5, l-infinity to l1, on trained
-        8-32-16-8 networks the layered bound is 1.3 times the exact constant, intervals 4.3 times
+        8-32-16-8 networks the layered bound is 1.3 times the exact constant, intervals 3.1 times
         (docs/certificates.md, section 1).
 
     Runtime:

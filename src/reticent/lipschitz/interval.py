@@ -84,7 +84,7 @@ class IntervalBound(LipschitzBound):
 
     Utility:
         1.74 times the largest slope found by search (median, and 1.95 for nine points in ten) on
-        trained 8-16-8 networks at radius 0.5 (benchmarks/certify.py). With two hidden layers 4.3
+        trained 8-16-8 networks at radius 0.5 (benchmarks/certify.py). With two hidden layers 3.1
         times the exact constant.
 
     Runtime:
