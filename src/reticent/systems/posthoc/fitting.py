@@ -188,7 +188,7 @@ class Fit:
             )
         # Of all rows, in the order that they came in: whatever is fitted on them next to one
         # embedder has the same box, and so the same space.
-        domain = domain_of(points, margin=0.0)  # balls are cut to it
+        domain = domain_of(points, margin=settings.radius or 0.0)
         points = domain.clip(points)
         data = CalibrationData(
             points[train],
