@@ -144,6 +144,9 @@ def _column(y: npt.ArrayLike | None, rows: int) -> npt.NDArray[Any]:
         raise InvalidInput("y: contains NaN or infinity; leave out records without a label")
     if rows == 0:
         return labels
+    if labels.dtype == object:  # whole numbers from a column of a table
+        plain = np.asarray(labels.tolist()) if {*map(type, labels)} == {int} else labels
+        labels = plain if plain.dtype.kind == "i" else labels
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that there are many classes
