@@ -155,6 +155,7 @@ def outcome(path: Path, schema: TabularSchema) -> list[Any] | str:
 
 
 def test_the_quick_way_is_taken_and_gives_doubles(tmp_path, monkeypatch) -> None:
+    pytest.importorskip("pyarrow")
     numbers = np.random.default_rng(0).normal(size=(50, 2)) * 10.0 ** np.arange(-25, 25)[:, None]
     content = "b,a\n" + "".join(f'{second!r},"{first!r}"\n' for first, second in numbers.tolist())
     monkeypatch.setattr(
