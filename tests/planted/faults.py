@@ -468,10 +468,19 @@ FAULTS: tuple[Fault, ...] = (
         "kept = largest.min(axis=1) < limit[own]",
     ),
     Fault(
+        "rounded sums of replacements count as many removed as added, never fewer",
+        "retraining/training_sums.py",
+        "listed = listed & (j <= k_of)\n",
+        """listed = listed & (j == k_of if counting == "replace" else j <= k_of)
+        if counting == "replace":
+            bound = np.where(k > 0, -np.inf, bound)
+""",
+    ),
+    Fault(
         "single removed records are not searched for",
         "retraining/training_sums.py",
-        'listed = listed & ((j == k_of) if counting == "replace" else (j <= k_of))',
-        'listed = listed & ((j == k_of) if counting == "replace" else (j < k_of))',
+        "listed = listed & (j <= k_of)",
+        "listed = listed & (j < k_of)",
     ),
     Fault(
         "voters of a third label cannot join the runner-up",

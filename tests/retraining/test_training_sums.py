@@ -134,10 +134,34 @@ def test_replacements_are_those_of_sorting_every_record(shift: int, blocks: int)
         found = bounds(record_ends(values, clip, blocks=blocks), distances, counting="replace")
         gamma = -(-1000 // 2**shift)
         expected = [
-            (-(-int(np.sort(ends)[k:].sum()) // 2**shift) + k * gamma) / 40 if k < 40 else gamma
+            max(
+                (-(-int(np.sort(ends)[j:].sum()) // 2**shift) + k * gamma) / (40 + k - j)
+                for j in range(k + 1)
+            )
+            if k < 40
+            else gamma
             for ends, k in zip(values, distances.tolist(), strict=True)
         ]
         assert found == expected
+
+
+@pytest.mark.parametrize("counting", ["add-remove", "replace"])
+def test_rounded_bounds_nest_between_neighbours(counting: str) -> None:
+    """Whether a record comes, goes or is replaced by one of another batch, in batches whose
+    gradients lie within a coarse unit of gamma.
+    """
+    random = np.random.default_rng(9)
+    distances = np.arange(8)
+    for _ in range(300):
+        clip = Clip(1024, 1024, 3)
+        values = 1024 - random.integers(0, int(random.choice([2, 12, 40])), (1, 7))
+        n = int(random.integers(7))
+        fewer, more = (
+            np.array(bounds(record_ends(values[:, :size], clip), distances, counting=counting))
+            for size in (n, n + 1)
+        )
+        assert (fewer[:-1] <= more[1:]).all()
+        assert (more[:-1] <= fewer[1:]).all()
 
 
 def product_range(

@@ -381,8 +381,11 @@ def mean_bound(
 
     With u_1 >= u_2 >= ... the upper ends of the b records' gradients, the bound at distance k is
     the maximum over j removed and l added records of (u_1 + ... + u_(b - j) + l gamma) / (b - j +
-    l). The maximum is over j + l = k, with "replace" at j = l = k, with "remove" over j <= k and
-    l = 0, with "insert" at j = 0 and l = k. It is gamma once k reaches b, but for insertions.
+    l). The maximum is over j + l = k, with "replace" over j <= k and l = k, with "remove" over j <=
+    k and l = 0, with "insert" at j = 0 and l = k. It is gamma once k reaches b, but for insertions.
+
+    On paper j = k is best for "replace". With sums rounded up fewer may be, by less than a unit.
+    A neighbour with a record more in this batch can reach that mean.
 
     Args:
         ends: the b records' upper ends, over a box for each distance, or over one for all.
@@ -400,7 +403,7 @@ def mean_bound(
     def mean(total: Integers, removed: Integers, k: Integers, j: Integers) -> Array:
         added, size = {
             "add-remove": (k - j, records + k - 2 * j),
-            "replace": (k, records + 0 * k),
+            "replace": (k, records + k - j),
             "remove": (0 * k, records - j),
             "insert": (k, records + k),
         }[counting]
@@ -411,8 +414,6 @@ def mean_bound(
     open_ = k < records
     if counting == "insert":
         open_ = np.full(k.shape, records > 0)
-    elif counting == "replace":
-        bound = np.where(k > 0, -np.inf, bound)
     whole = mean(total, -k * int(clip.below), k, k)
     bound = np.where(removable.all_least & (k > 0), whole, bound)
     if len(removable.places.lines):
@@ -421,7 +422,7 @@ def mean_bound(
         removed = np.cumsum(np.where(listed, smallest, 0.0).astype(np.int64), axis=2)
         j = np.arange(1, smallest.shape[2] + 1)
         lines, k_of = removable.places.lines, k[..., None]
-        listed = listed & ((j == k_of) if counting == "replace" else (j <= k_of))
+        listed = listed & (j <= k_of)
         means = mean(total[:, lines, None], removed, k_of, j)
         best = np.where(listed, means, -np.inf).max(axis=2, initial=-np.inf)
         bound[:, lines] = np.maximum(bound[:, lines], best)
