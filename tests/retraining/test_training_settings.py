@@ -87,6 +87,13 @@ def test_signals_stay_in_range_over_boxes_as_wide_as_they_get() -> None:
         )
 
 
+@pytest.mark.parametrize("clip", [1e9, 1e300])
+def test_a_clip_beyond_64_bits_is_refused(clip: float) -> None:
+    settings = TrainingSettings(features=2, classes=2, clip=clip)
+    with pytest.raises(CertificationFailed, match="too large for exact whole numbers"):
+        TrainingGrids.build(settings, settings.initial(None))
+
+
 @pytest.mark.parametrize(
     "fields", [{"clip": 1e-12}, {"clip": 1e-12, "learning_rate": 1e11}, {"hidden": (256,) * 6}]
 )

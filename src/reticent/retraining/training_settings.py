@@ -293,6 +293,11 @@ class TrainingGrids:
         )
         units = tuple(weight_units), tuple(activation_units), tuple(signal_units)
         grids = cls(settings, start, input_unit, *units, tuple(caps))
+        finest = min(np.multiply(signal_units, activation_units))
+        if settings.clip * 2.0**-63 >= finest:
+            raise CertificationFailed(
+                f"clip={settings.clip!r}: too large for exact whole numbers; expected a smaller one"
+            )
         if min(grids.clips(layer)[0] for layer in range(len(largest))) < 2**_LEAST_CLIP_BITS:
             # Rounded to whole units gamma would grow, and the weights with it beyond the range that
             # their unit was chosen for.
