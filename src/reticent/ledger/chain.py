@@ -386,7 +386,8 @@ def append(page: Page, lines: Sequence[Line]) -> list[bytes]:
         digests.append(digest)
         rows.append(
             (
-                *(*entry[:3], budget_id, account_id, statement_id, *entry[7:11]),
+                *(entry.seq, entry.at, entry.action, budget_id, account_id, statement_id),
+                *(entry.epsilon, entry.delta, entry.answers, entry.mechanism),
                 *(entry.reservation or None, entry.receipt, state, digest),
             )
         )
