@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
+from reticent.core.errors import InvalidInput
+
 _WIDTH, _HEIGHT = 720.0, 400.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72.0, 168.0, 16.0, 52.0
 _LABEL_GAP = 17.0
 _LETTER = 7.8  # width of a bold letter in a name at the end of a line, at most
 _DASHES = {"dashed": "8 5", "dotted": "2 4", "dashdot": "8 4 2 4"}
+_MARKERS = ("circle", "square", "diamond", "triangle")
 _MOST_TICKS = 12
 
 _STYLE = """<style>
@@ -87,6 +90,10 @@ def line_chart(
         marks: places on the axis of x by name, drawn as upright lines.
         name: prefix of the ids of title and description, different for every chart of a page.
 
+    Raises:
+        InvalidInput: no series, one without points, with an unknown marker or kind of line, or with
+            a place on a logarithmic axis that is not above 0.
+
     Example:
         >>> one = Series("ours", ((1.0, 0.5, 0.0), (10.0, 0.9, 0.0)), "ours")
         >>> line_chart([one], [], title="t", description="d", x_name="x", y_name="y").count(
@@ -94,6 +101,7 @@ def line_chart(
         ... )
         2
     """
+    _check(series, marks or {}, logarithmic=not ticks)
     longest = max(map(len, [one.name for one in series] + [one.name for one in levels]))
     right = _WIDTH - max(_RIGHT, 12.0 + _LETTER * longest)
     scale: Callable[[float], float] = float if ticks else math.log
@@ -189,6 +197,29 @@ def alone(svg: str) -> str:
     """Return a chart as the content of an .svg file, which brings its own style."""
     head, _, rest = svg.partition(">")
     return f'{head} xmlns="http://www.w3.org/2000/svg">\n{_STYLE}\n{rest.lstrip()}\n'
+
+
+def _check(series: Sequence[Series], marks: Mapping[str, float], *, logarithmic: bool) -> None:
+    if not series:
+        raise InvalidInput("series: expected at least one, got none")
+    for one in series:
+        if not one.points:
+            raise InvalidInput(f"series: {one.name!r} has no points; expected at least one")
+        if one.marker not in _MARKERS:
+            raise InvalidInput(
+                f"series: {one.name!r} has marker={one.marker!r}; expected one of "
+                f"{', '.join(_MARKERS)}"
+            )
+        if one.line != "solid" and one.line not in _DASHES:
+            raise InvalidInput(
+                f"series: {one.name!r} has line={one.line!r}; expected one of solid, "
+                f"{', '.join(_DASHES)}"
+            )
+    places = [*marks.values(), *(x for one in series for x, _, _ in one.points)]
+    if logarithmic and not all(0 < x < math.inf for x in places):
+        raise InvalidInput(
+            f"x={min(places):g}: expected finite numbers above 0 on a logarithmic axis"
+        )
 
 
 def _ticks(places: Sequence[float], *, steps: bool) -> Sequence[float]:

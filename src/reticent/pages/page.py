@@ -112,7 +112,11 @@ class Chart:
     marks: Mapping[str, float] = field(default_factory=dict)
 
     def svg(self) -> str:
-        """Return the chart alone, as the content of an .svg file."""
+        """Return the chart alone, as the content of an .svg file.
+
+        Raises:
+            InvalidInput: series or marks that cannot be drawn.
+        """
         return alone(self._drawn("chart"))
 
     def html(self, name: str) -> str:
