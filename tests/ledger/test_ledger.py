@@ -46,6 +46,15 @@ def test_two_ledgers_of_one_process_share_no_row(tmp_path: Path) -> None:
         assert ledger.verify().ok
 
 
+def test_delta_runs_out_too(ledger: Ledger, scope: Scope) -> None:
+    ledger.grant(scope, ONE)
+    event = make_event(epsilon=0.001, delta=3e-7)
+    assert ledger.preview(scope, event, answers=1).largest == 3
+    spend(ledger, scope, event, 3)
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve(scope, event, answers=1)
+
+
 def test_uncommitted_reservations_stay_spent(ledger: Ledger, scope: Scope) -> None:
     ledger.grant(Scope(subject="ward-7"), ONE)
     with (
