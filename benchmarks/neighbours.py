@@ -135,7 +135,7 @@ def anew(points: Array, labels: Integers, queries: Array) -> None:
     for query in queries:
         for _ in range(STEPS):
             included = coins(len(points), probability=RATE, sampler=sampler)
-            near, order = Exhaustive(points[included]), np.arange(included.sum())
+            near, order = Exhaustive.of(points[included]), np.arange(included.sum())
             search = NeighbourSearch(Records(near, order, labels[included], None))
             voters = SampledNeighbours(search, neighbours=NEIGHBOURS, probability=1.0)
             (lists,) = search.lists(query[None, :], depth=NEIGHBOURS)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from reticent.neighbours import Records
+from reticent.neighbours.records import _keys, _rising
 
 
 def _data(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
@@ -60,3 +62,19 @@ def test_a_text_and_a_number_are_different_keys() -> None:
     records = Records.of(np.zeros((3, 1)), [0, 0, 0], ["1", 1, b"1"])
     assert records.units is not None
     assert len(set(records.units.tolist())) == 3
+
+
+@pytest.mark.parametrize("records", [0, 1, 2, 3, 1500])
+@pytest.mark.parametrize("words", [1, 2, 40])
+def test_records_stand_by_their_whole_digest(records: int, words: int) -> None:
+    """Also those whose digests begin alike, or are the same."""
+    rng = np.random.default_rng(words)
+    digests = rng.integers(0, 2**63, size=(words, 4)).astype(">u8")[
+        rng.integers(0, words, size=(records, 4)), np.arange(4)
+    ]
+    bits = digests.view(np.uint8).reshape(records, 32)
+    cut = records // 3
+    keys = [_keys(bits[part], part, records) for part in (slice(0, cut), slice(cut, records))]
+    order = _rising(np.concatenate(keys), bits.__getitem__)
+    expected = sorted(range(records), key=lambda place: (bits[place].tobytes(), place))
+    assert order.tolist() == expected

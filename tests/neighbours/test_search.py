@@ -70,9 +70,9 @@ def test_no_records_give_empty_lists() -> None:
 @pytest.mark.parametrize(("records", "queries"), [(300, 70), (1, 3), (40, 0)])
 def test_within_and_ranked_against_all_distances(records: int, queries: int) -> None:
     rng = np.random.default_rng(records)
-    points = rng.integers(-6, 7, size=(records, 3)).astype(np.float32)
-    asked = rng.integers(-6, 7, size=(queries, 3)).astype(np.float32)
-    everything = Exhaustive(points)
+    points = rng.integers(-6, 7, size=(records, 3)).astype(np.int16)
+    asked = rng.integers(-6, 7, size=(queries, 3)).astype(np.int16)
+    everything = Exhaustive.of(points)
     squared = ((asked[:, None, :].astype(int) - points[None].astype(int)) ** 2).sum(axis=2)
     limits = rng.integers(0, 120, size=queries)
     found = list(everything.within(asked, limits))
@@ -86,8 +86,8 @@ def test_within_and_ranked_against_all_distances(records: int, queries: int) -> 
 
 
 def test_no_records_have_nobody_near() -> None:
-    empty = Exhaustive(np.zeros((0, 2), dtype=np.float32))
-    [(places, squared)] = empty.within(np.zeros((1, 2), dtype=np.float32), np.array([9]))
+    empty = Exhaustive.of(np.zeros((0, 2), dtype=np.int16))
+    [(places, squared)] = empty.within(np.zeros((1, 2), dtype=np.int16), np.array([9]))
     assert (len(places), len(squared)) == (0, 0)
 
 

@@ -21,8 +21,9 @@ N = 300
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a shard is several blocks, too."""
-    monkeypatch.setattr(exhaustive, "_TABLE_ROWS", 16)
+    """So that a shard is several blocks, too, and a sample often suggests too near a distance."""
+    monkeypatch.setattr(exhaustive, "_RECORDS", 16)
+    monkeypatch.setattr(exhaustive, "_SAMPLE", 16)
 
 
 def table(seed: int, side: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -42,7 +43,7 @@ def split(seed: int, shards: int, points: np.ndarray, votes: np.ndarray, keys: n
         ((points[part], votes[part]) for part in parts),
         N,
         None if keys is None else keys[order].tolist(),
-        candidates=exhaustive.ShortTables(points.shape[1]),
+        dimension=points.shape[1],
     )
 
 

@@ -1257,6 +1257,18 @@ FAULTS: tuple[Fault, ...] = (
         "POINT_RADIUS",
     ),
     Fault(
+        "records whose digests begin alike stand as they came",
+        "neighbours/records.py",
+        "    if len(tied):\n",
+        "    if False:\n",
+    ),
+    Fault(
+        "a search stops at the distance that a sample suggested",
+        "neighbours/exhaustive.py",
+        "            if len(places) >= depth:\n",
+        "            if len(places):\n",
+    ),
+    Fault(
         "points beyond the ball are taken",
         "neighbours/integer_points.py",
         "> POINT_RADIUS**2).any()",

@@ -5,7 +5,6 @@ without rounding.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +13,7 @@ from reticent.core.arrays import Array
 from reticent.core.checks import as_array, count, finite_array, positive
 from reticent.core.errors import InvalidInput, InvalidParameter
 
-Points = npt.NDArray[np.float32]
-ShortPoints = npt.NDArray[np.int16]
-Kind = TypeVar("Kind", np.float32, np.int16)
+Points = npt.NDArray[np.int16]
 
 POINT_RADIUS = 2048
 """Largest l2 norm of an integer point: all |x|^2 + |y|^2 + 2 sum |x_i y_i| are at most 4 *
@@ -52,10 +49,10 @@ class PointGrid:
 
     Example:
         >>> grid = PointGrid.of_range(0.0, [4.0, 4.0], features=2)
-        >>> grid.points([[4.0, 4.0], [2.0, 2.0]]).astype(int).tolist()
+        >>> grid.points([[4.0, 4.0], [2.0, 2.0]]).tolist()
         [[1447, 1447], [0, 0]]
         >>> grid = PointGrid.around([[0.0, 0.0], [2.0, 0.0]])
-        >>> grid.points([[2.0, 0.0], [1.0, 1e9]]).astype(int).tolist()
+        >>> grid.points([[2.0, 0.0], [1.0, 1e9]]).tolist()
         [[1024, 0], [0, 2047]]
     """
 
@@ -137,18 +134,11 @@ class PointGrid:
         return len(self.center)
 
     def points(self, features: npt.ArrayLike) -> Points:
-        """Return the integer points, shape (n, d), float32, of features of shape (n, d).
+        """Return the integer points, shape (n, d), int16, of features of shape (n, d).
 
         Raises:
             InvalidInput: wrong shape, NaN or infinity. Values are never shown.
         """
-        return self._points(features, np.float32)
-
-    def short_points(self, features: npt.ArrayLike) -> ShortPoints:
-        """Return ``points`` as int16."""
-        return self._points(features, np.int16)
-
-    def _points(self, features: npt.ArrayLike, kind: type[Kind]) -> npt.NDArray[Kind]:
         values = finite_array(
             features,
             name="features",
@@ -157,7 +147,7 @@ class PointGrid:
             allow_empty=True,
             copy=False,
         )
-        found = np.empty(values.shape, dtype=kind)
+        found = np.empty(values.shape, dtype=np.int16)
         room = np.empty((_BLOCK, self.dimension))
         # Rounding moves a row by at most half the root of its length.
         well_inside = max(0.0, POINT_RADIUS - 2.0 - 0.5 * np.sqrt(self.dimension)) ** 2
@@ -196,46 +186,26 @@ class PointGrid:
 
 
 def check_points(points: npt.ArrayLike, *, name: str, dimension: int | None = None) -> Points:
-    """Return ``points`` as float32 if they are integer points of the ball.
+    """Return ``points`` as int16 if they are integer points of the ball.
 
     Raises:
         InvalidInput: wrong shape, not integers, or outside the ball.
     """
-    return _checked(points, np.float32, name=name, dimension=dimension)
-
-
-def check_short_points(
-    points: npt.ArrayLike, *, name: str, dimension: int | None = None
-) -> ShortPoints:
-    """Return ``check_points`` as int16."""
-    return _checked(points, np.int16, name=name, dimension=dimension)
-
-
-def _checked(
-    points: npt.ArrayLike, kind: type[Kind], *, name: str, dimension: int | None
-) -> npt.NDArray[Kind]:
     given = as_array(points, name=name)
     fits = given.ndim == 2 and dimension in (None, given.shape[1])
-    if given.dtype not in (np.float32, np.int16) or not fits:
+    if given.dtype != np.int16 or not fits:
         given = finite_array(given, name=name, ndim=2, columns=dimension, allow_empty=True)
     if given.shape[1] == 0:
         raise InvalidParameter(f"{name}: expected at least one feature, got shape={given.shape}")
-    found = given if given.dtype == kind else np.empty(given.shape, dtype=kind)
     for begin in range(0, len(given), _BLOCK):
-        part = slice(begin, begin + _BLOCK)
-        if given.dtype == np.int16:
-            values, whole = given[part].astype(np.float64), True
-        else:
-            values = finite_array(given[part], name=name, copy=False)
-            whole = bool((values == np.rint(values)).all())
+        values = given[begin : begin + _BLOCK].astype(np.float64, copy=False)
+        whole = bool((values == np.rint(values)).all())
         if not whole or bool((np.einsum("ij,ij->i", values, values) > POINT_RADIUS**2).any()):
             raise InvalidInput(
                 f"{name}: expected integer points of norm at most {POINT_RADIUS}; make them with "
                 "PointGrid.points"
             )
-        if found is not given:
-            found[part] = values
-    return found
+    return given.astype(np.int16, copy=False)
 
 
 def _norms(columns: Array) -> Array:

@@ -4,7 +4,7 @@ record.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -15,8 +15,8 @@ import numpy.typing as npt
 from reticent.core.arrays import Integers
 from reticent.core.checks import as_array, one_each
 from reticent.core.errors import InvalidInput
-from reticent.neighbours.exhaustive import Candidates, Exhaustive
-from reticent.neighbours.integer_points import ShortPoints, check_short_points
+from reticent.neighbours.exhaustive import Exhaustive
+from reticent.neighbours.integer_points import Points, check_points
 
 _AT_ONCE = 2**10
 """Number of records whose bytes are held at once."""
@@ -35,15 +35,15 @@ class Records:
 
     Attributes:
         candidates: the points, in the caller's order.
-        places: shape (n,) int64, the place of each of them.
+        places: shape (n,) uint32, the place of each of them.
         votes: shape (n,) int64, a label, or shape (n, c) int64, steps of vote for each of c labels,
             by place.
         units: shape (n,) int64, equal numbers for records of one unit (a person), by place, or None
             where every record is its own unit.
     """
 
-    candidates: Candidates
-    places: Integers
+    candidates: Exhaustive
+    places: npt.NDArray[np.uint32]
     votes: Integers
     units: Integers | None
 
@@ -79,9 +79,8 @@ class Records:
             >>> bool(one.places[0] == other.places[1]), one.votes.tolist() == other.votes.tolist()
             (True, True)
         """
-        table = check_short_points(points, name="points")
-        held = Exhaustive(table[:0], room=len(table))
-        return cls.of_blocks([(table, votes)], len(table), persons, candidates=held)
+        table = check_points(points, name="points")
+        return cls.of_blocks([(table, votes)], len(table), persons, dimension=table.shape[1])
 
     @classmethod
     def of_blocks(
@@ -90,7 +89,7 @@ class Records:
         records: int,
         persons: Sequence[Any] | npt.NDArray[Any] | None,
         *,
-        candidates: Candidates,
+        dimension: int,
     ) -> Records:
         """Return records that come a block at a time.
 
@@ -98,7 +97,7 @@ class Records:
             blocks: points and votes as for ``of``. Each block is looked at once, in turn.
             records: number of records of all blocks.
             persons: one key for each of them, or None.
-            candidates: what takes the points in, still without any.
+            dimension: number of features.
 
         Raises:
             InvalidInput: shapes or types that do not fit. Values are never shown.
@@ -106,30 +105,38 @@ class Records:
         names = None
         if persons is not None:
             names = [key_bytes(key) for key in one_each(persons, records, name="persons")]
-        digests = np.empty((records, 32), dtype=np.uint8)
+        candidates = Exhaustive(dimension, room=records)
+        keys = np.empty(records, dtype=np.uint64)
         votes: list[Integers] = []
-        size = 0
+        ends = [0]
         for points, given in blocks:
-            table = check_short_points(points, name="points", dimension=candidates.dimension)
-            part = slice(size, size + len(table))
+            table = check_points(points, name="points", dimension=dimension)
             votes.append(checked_votes(given, len(table)))
-            digests[part] = record_digests(names and names[part], table, votes[-1])
-            candidates.add(table)
-            size += len(table)
-        if size != records or len({own.shape[1:] for own in votes}) != 1:
+            part = slice(ends[-1], ends[-1] + len(table))
+            ends.append(part.stop)
+            if part.stop <= records:
+                digests = record_digests(names and names[part], table, votes[-1])
+                keys[part] = _keys(digests, part, records)
+                candidates.add(table)
+        if ends[-1] != records or len({own.shape[1:] for own in votes}) != 1:
             raise InvalidInput(
-                f"blocks: expected {records} records and the same labels in each block, got {size}"
+                f"blocks: expected {records} records and the same labels in each block, got "
+                f"{ends[-1]}"
             )
-        order = rising(digests)
-        places = np.empty_like(order)
-        places[order] = np.arange(records)
-        units = None
-        if names is not None:
-            numbers: dict[bytes, int] = {}
-            units = np.array(
-                [numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64
-            )[order]
-        return cls(candidates, places, np.concatenate(votes)[order], units)
+
+        def digests_of(some: Integers) -> npt.NDArray[np.uint8]:
+            persons = names and [names[place] for place in some]
+            own = np.concatenate(votes)[some]
+            return record_digests(persons, candidates.points[some], own)
+
+        order = _rising(keys, digests_of)
+        units = None if names is None else _numbers(names)[order]
+        places = _inverse(order)
+        del keys, order  # they take as much memory as the votes
+        placed = np.empty((records, *votes[0].shape[1:]), dtype=np.int64)
+        for first, last, own in zip(ends, ends[1:], votes, strict=False):
+            placed[places[first:last]] = own
+        return cls(candidates, places, placed, units)
 
 
 def checked_votes(votes: npt.ArrayLike, records: int) -> Integers:
@@ -145,14 +152,14 @@ def checked_votes(votes: npt.ArrayLike, records: int) -> Integers:
             f"votes: expected integers of shape ({records},) or ({records}, c), "
             f"got dtype={cast.dtype} shape={cast.shape}"
         )
-    cast = np.ascontiguousarray(cast.astype(np.int64))
+    cast = np.ascontiguousarray(cast, dtype=np.int64)
     if cast.size and cast.min() < 0:
         raise InvalidInput("votes: expected integers of at least 0")
     return cast
 
 
 def record_digests(
-    names: Sequence[bytes] | None, points: ShortPoints, votes: Integers
+    names: Sequence[bytes] | None, points: Points, votes: Integers
 ) -> npt.NDArray[np.uint8]:
     """Return the SHA-256 of every record (unit key, point, vote), shape (n, 32).
 
@@ -185,22 +192,56 @@ def _row_bytes(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     return flat.view(np.uint8)
 
 
-def rising(digests: npt.NDArray[np.uint8]) -> Integers:
-    """Return the places of digests, shape (n, 32), by rising digest. Equal ones keep their order.
+def _keys(digests: npt.NDArray[np.uint8], part: slice, records: int) -> npt.NDArray[np.uint64]:
+    """Return the first bits of digests, shape (n, 32), each followed by the record's number."""
+    bits = np.uint64(records.bit_length())
+    numbers = np.arange(part.start, part.stop, dtype=np.uint64)
+    return (digests.view(">u8")[:, 0].astype(np.uint64) >> bits << bits) | numbers
+
+
+def _rising(
+    keys: npt.NDArray[np.uint64], digests: Callable[[Integers], npt.NDArray[np.uint8]]
+) -> Integers:
+    """Return the numbers of records by rising digest, in the memory of ``keys``. Equal ones keep
+    their order.
 
     Nothing else settles the order of records that are equally near.
+
+    Args:
+        keys: shape (n,), from ``_keys``.
+        digests: digests of some records, looked at where their first bits are equal.
     """
-    # bit-exact: the voters at equal distances depend on this order. A digest is read as four
-    # numbers of 64 bits, the first of which counts most. The others are needed where it is equal.
-    words = digests.view(">u8")
-    first = words[:, 0].astype(np.uint64)
-    order = np.argsort(first)
-    first = first[order]
-    again = np.flatnonzero(first[1:] == first[:-1])
-    tied = np.union1d(again, again + 1)
-    alike = np.sort(order[tied])
-    order[tied] = alike[np.lexsort(words[alike].astype(np.uint64).T[::-1])]
-    return order.astype(np.int64, copy=False)
+    # bit-exact: the voters at equal distances depend on this order.
+    bits = np.uint64(len(keys).bit_length())
+    keys.sort()
+    again = [np.zeros(0, dtype=np.int64)]
+    for start in range(0, len(keys) - 1, _AT_ONCE):
+        some = keys[start : start + _AT_ONCE + 1] >> bits
+        again.append(start + np.flatnonzero(some[1:] == some[:-1]))
+    keys &= (np.uint64(1) << bits) - np.uint64(1)
+    order = keys.view(np.int64)
+    tied = np.concatenate(again)
+    tied = np.union1d(tied, tied + 1)
+    if len(tied):
+        alike = np.sort(order[tied])
+        words = digests(alike).view(">u8").astype(np.uint64)
+        order[tied] = alike[np.lexsort(words.T[::-1])]
+    return order
+
+
+def _inverse(order: Integers) -> npt.NDArray[np.uint32]:
+    """Return for each number its place in ``order``, shape (n,)."""
+    found = np.empty(len(order), dtype=np.uint32)
+    for first in range(0, len(order), _AT_ONCE):
+        some = order[first : first + _AT_ONCE]
+        found[some] = np.arange(first, first + len(some))
+    return found
+
+
+def _numbers(names: Sequence[bytes]) -> Integers:
+    """Return a number for each name, shape (n,), the same for equal ones."""
+    numbers: dict[bytes, int] = {}
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
 
 
 def key_bytes(key: Any) -> bytes:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from reticent.core.arrays import Integers
 from reticent.core.checks import count
-from reticent.neighbours.integer_points import check_points
+from reticent.neighbours.integer_points import Points, check_points
 from reticent.neighbours.records import Records
 
 _ROWS = 256
@@ -34,7 +34,7 @@ class NeighbourLists:
     """
 
     first: int
-    queries: npt.NDArray[np.float32]
+    queries: Points
     order: Integers
     lengths: Integers
 
@@ -99,17 +99,16 @@ class NeighbourSearch:
         )
         return block.order[0, : block.lengths[0]]
 
-    def _block(self, first: int, points: npt.NDArray[np.float32], depth: int) -> NeighbourLists:
+    def _block(self, first: int, points: Points, depth: int) -> NeighbourLists:
         if depth == 0:
             return NeighbourLists(
                 first, points, np.full((len(points), 0), -1), np.zeros(len(points), dtype=np.int64)
             )
-        found = self.records.candidates.nearest(points, depth)
-        lengths = np.array([len(places) for _, places in found], dtype=np.int64)
+        found = list(self.records.candidates.nearest(points, depth))
+        lengths = np.array([len(near) for near, _ in found], dtype=np.int64)
         packed = np.full((len(points), int(lengths.max())), _PAD, dtype=np.int64)
-        for row, (distances, near) in enumerate(found):
-            places = self.records.places[near]
-            packed[row, : len(places)] = (distances.astype(np.int64) << _RANK_BITS) | places
+        for row, (near, squared) in enumerate(found):
+            packed[row, : len(near)] = (squared << _RANK_BITS) | self.records.places[near]
         packed.sort(axis=1)
         # Cut to the depth, so that shards give the same list, and with it the same number of coins.
         order = np.ascontiguousarray(packed[:, :depth] & _RANK_MASK)

@@ -110,7 +110,7 @@ def record_labels(
         same, places = np.zeros(rows, dtype=bool), np.zeros(rows, dtype=np.int64)
     if same.shape != (rows,) or not bool(same.all()):
         raise InvalidInput("y: expected labels from classes only; labels are not shown")
-    return known, places.astype(np.int64)
+    return known, places.astype(np.int64, copy=False)
 
 
 def is_observed(classes: Classes) -> bool:

@@ -57,7 +57,7 @@ def _world(plan, others, x, seed, script) -> Watched:
     held = HeldRecords(session.filter, dimension=1, by_person=True)
 
     def take_in(key: str, place: int, label: int) -> None:
-        held.insert(np.array([[place]], dtype=np.float32), np.array([label]), [key])
+        held.insert(np.array([[place]], dtype=np.int16), np.array([label]), [key])
 
     for number, (place, label) in enumerate(others):
         take_in(f"other {number}", place, label)
@@ -76,7 +76,7 @@ def _world(plan, others, x, seed, script) -> Watched:
             if key != "x" or x is not None:
                 take_in(key, place, label)
         else:
-            session.sums(held, np.array([[place]], dtype=np.float32), [KERNEL], sampler=sampler)
+            session.sums(held, np.array([[place]], dtype=np.int16), [KERNEL], sampler=sampler)
     return session
 
 
@@ -118,7 +118,7 @@ def test_looks_are_charged_by_their_precision(lead: float, precision: int) -> No
     """A clear query gets one look, and is charged for one."""
     plan = _plan(looks=(1, 3), lead=lead, votes=1.0)
     held, session = _full(plan, records=5)
-    session.sums(held, np.zeros((1, 1), dtype=np.float32), [KERNEL], sampler=SeededSampler(0))
+    session.sums(held, np.zeros((1, 1), dtype=np.int16), [KERNEL], sampler=SeededSampler(0))
     spent = plan.weight_cap - session.filter.room(np.arange(5))
     assert spent.tolist() == [precision * WEIGHT_STEPS**2] * 5
 
@@ -126,14 +126,14 @@ def test_looks_are_charged_by_their_precision(lead: float, precision: int) -> No
 def _full(plan, *, records: int) -> tuple[HeldRecords, IndividualSession]:
     session = IndividualSession(plan)
     held = HeldRecords(session.filter, dimension=1, by_person=False)
-    held.insert(np.zeros((records, 1), dtype=np.float32), np.ones(records, dtype=np.int64), None)
+    held.insert(np.zeros((records, 1), dtype=np.int16), np.ones(records, dtype=np.int64), None)
     return held, session
 
 
 def test_sums_are_the_records_votes_and_noise_of_the_stated_size() -> None:
     plan = _plan(votes=2.0**20, looks=(1, 3), lead=1e9)
     held, session = _full(plan, records=50)
-    queries = np.zeros((400, 1), dtype=np.float32)
+    queries = np.zeros((400, 1), dtype=np.int16)
     found = session.sums(held, queries, [KERNEL] * 400, sampler=AuditSampler(5))
     exact = 4 * 50 * WEIGHT_STEPS
     error = (found - np.array([-exact, exact])) / (plan.budget.sigma * 2.0)
@@ -184,7 +184,7 @@ def test_an_adaptive_interaction_stays_within_the_claim(epsilon: float) -> None:
 def test_threads_share_one_budget() -> None:
     plan = _plan(votes=40.0, lead=1e9)
     held, session = _full(plan, records=1)
-    query = np.zeros((20, 1), dtype=np.float32)
+    query = np.zeros((20, 1), dtype=np.int16)
     threads = [
         threading.Thread(
             target=session.sums,

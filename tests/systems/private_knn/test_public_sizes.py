@@ -14,7 +14,6 @@ from threadpoolctl import threadpool_limits
 from torch import nn
 
 from reticent.neighbours import PointGrid
-from reticent.neighbours.exhaustive import Exhaustive
 from reticent.release.fits import not_counted
 from reticent.systems import (
     Ball,
@@ -83,12 +82,11 @@ def contributions(classifier: IndividualKNNClassifier | PrivateKNNClassifier) ->
         each = zip(held.points, held.labels, weights, strict=True)
     else:
         records = classifier.search_.records
-        assert isinstance(records.candidates, Exhaustive)
         own = records.candidates.points[np.argsort(records.places)]
         distances = np.zeros((len(records), len(points)), dtype=np.int64)
         for lists in classifier.search_.lists(points, depth=max(1, len(records))):
             for row, order in enumerate(lists.order):
-                found = own[order] - points[lists.first + row]
+                found = own[order].astype(np.int64) - points[lists.first + row]
                 squared = np.square(found).sum(axis=1)
                 assert (np.diff(squared) >= 0).all()
                 distances[order, lists.first + row] = squared

@@ -50,9 +50,9 @@ def test_individual_settings_beat_the_worst_of_the_grid(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 1.0])
 def test_the_share_of_public_rows_lies_within(share: float) -> None:
     rng = np.random.default_rng(0)
-    public = rng.integers(-900, 900, size=(200, 3)).astype(np.float32)
-    queries = rng.integers(-900, 900, size=(20, 3)).astype(np.float32)
-    kernels = kernels_by_share(queries, Exhaustive(public), 200, share=share, power=1)
+    public = rng.integers(-900, 900, size=(200, 3)).astype(np.int16)
+    queries = rng.integers(-900, 900, size=(20, 3)).astype(np.int16)
+    kernels = kernels_by_share(queries, Exhaustive.of(public), 200, share=share, power=1)
     for query, kernel in zip(queries, kernels, strict=True):
         squared = ((public.astype(int) - query.astype(int)) ** 2).sum(axis=1)
         assert int((squared < kernel.squared_radius).sum()) == round(200 * share)

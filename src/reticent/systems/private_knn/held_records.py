@@ -43,7 +43,7 @@ class HeldRecords:
         self.numbers: Integers = np.zeros(0, dtype=np.int64)
         self._known: dict[bytes, int] = {}
         self._secret = token_bytes(32)
-        self._search = Exhaustive(np.zeros((0, dimension), dtype=np.float32))
+        self._search = Exhaustive(dimension, room=0)
 
     @property
     def points(self) -> Points:
@@ -74,11 +74,12 @@ class HeldRecords:
             new = [name for name in dict.fromkeys(digests) if name not in self._known]
             self._known.update(zip(new, self.filter.more(len(new)).tolist(), strict=True))
             numbers = np.array([self._known[name] for name in digests], dtype=np.int64)
-        self._hold(
-            np.concatenate([self.points, points]),
-            np.concatenate([self.labels, labels]),
-            np.concatenate([self.numbers, numbers]),
-        )
+        search = Exhaustive(self._search.dimension, room=len(self) + len(points))
+        search.add(self.points)
+        search.add(points)
+        self._search = search
+        self.labels = np.concatenate([self.labels, labels])
+        self.numbers = np.concatenate([self.numbers, numbers])
 
     def forget(self, person: Any) -> int:
         """Remove all records of one unit, at once. Its spending stays.
@@ -98,7 +99,8 @@ class HeldRecords:
         number = self._known.get(self._digest(person), -1)
         gone = self.numbers == number
         if gone.any():
-            self._hold(self.points[~gone], self.labels[~gone], self.numbers[~gone])
+            self._search = Exhaustive.of(self.points[~gone])
+            self.labels, self.numbers = self.labels[~gone], self.numbers[~gone]
         return int(gone.sum())
 
     def beside(self, filter: IndividualFilter) -> HeldRecords:
@@ -136,9 +138,6 @@ class HeldRecords:
                 chosen = order[first]
                 numbers, squared, labels = numbers[first], squared[chosen], labels[chosen]
             yield numbers, squared, labels
-
-    def _hold(self, points: Points, labels: Integers, numbers: Integers) -> None:
-        self.labels, self.numbers, self._search = labels, numbers, Exhaustive(points)
 
     def _digest(self, person: Any) -> bytes:
         return hashlib.blake2b(key_bytes(person), key=self._secret, digest_size=32).digest()

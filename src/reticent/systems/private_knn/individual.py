@@ -186,10 +186,10 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
             if shaping.range is None and feature_map.ball is None and public is not None
             else grid_of(shaping.range, feature_map, features.shape[1], self.schema_)
         )
-        near = None if public is None else Exhaustive(grid.points(public))
+        near = None if public is None else Exhaustive.of(grid.points(public))
         size = 0 if public is None else len(public)
         plan = self._planned(len(classes), persons is not None)
-        self._kernels(grid, near, size, np.zeros((1, grid.dimension), dtype=np.float32))
+        self._kernels(grid, near, size, np.zeros((1, grid.dimension), dtype=np.int16))
         use = use_of(inputs, data_set=self.data_set, estimator=self, booked=False)
         session = IndividualSession(plan)
         held = HeldRecords(session.filter, dimension=grid.dimension, by_person=found is not None)

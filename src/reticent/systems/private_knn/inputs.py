@@ -16,7 +16,6 @@ from reticent.core.extras import is_torch_module
 from reticent.core.guarantees import AddRemove, Unit, data_set_name
 from reticent.core.settings import a_part
 from reticent.neighbours import PointGrid, Records
-from reticent.neighbours.exhaustive import Candidates, Exhaustive, ShortTables
 from reticent.neighbours.records import key_bytes
 from reticent.systems.features import Features, ends_of
 from reticent.systems.input_rows import input_rows as input_rows
@@ -122,7 +121,7 @@ def blocked_records(
     feature_map: FeatureMap,
     grid: PointGrid,
 ) -> Records:
-    """Return records as points, read a block at a time. Those of shards take less memory.
+    """Return records as points, read a block at a time.
 
     Args:
         inputs: shape (n, p), or shards of as many rows.
@@ -133,23 +132,19 @@ def blocked_records(
     Raises:
         InvalidInput: NaN or infinity.
     """
-    candidates: Candidates
     if isinstance(inputs, Shards):
-        candidates, rows, sizes = ShortTables(grid.dimension), inputs.blocks(), inputs.block_sizes
-        ends = np.cumsum([0, *sizes])
+        rows, ends = inputs.blocks(), np.cumsum([0, *inputs.block_sizes])
     else:
-        none = np.zeros((0, grid.dimension), dtype=np.int16)
-        candidates = Exhaustive(none, room=len(inputs))
         ends = np.minimum(np.arange(0, max(1, len(inputs)) + _AT_ONCE, _AT_ONCE), len(inputs))
         rows = (inputs[first:last] for first, last in pairwise(ends))
     return Records.of_blocks(
         (
-            (grid.short_points(feature_map.features(block)), codes[first:last])
+            (grid.points(feature_map.features(block)), codes[first:last])
             for block, (first, last) in zip(rows, pairwise(ends), strict=True)
         ),
         len(codes),
         persons,
-        candidates=candidates,
+        dimension=grid.dimension,
     )
 
 

@@ -66,8 +66,8 @@ def kernels_by_share(
 
     Example:
         >>> import numpy as np
-        >>> public = Exhaustive(np.arange(8, dtype=np.float32)[:, None])
-        >>> query = np.zeros((1, 1), dtype=np.float32)
+        >>> public = Exhaustive.of(np.arange(8, dtype=np.int16)[:, None])
+        >>> query = np.zeros((1, 1), dtype=np.int16)
         >>> [kernel] = kernels_by_share(query, public, 8, share=0.5, power=0)
         >>> kernel.squared_radius  # rows at 0, 1, 2 and 3 are nearer
         10

@@ -226,7 +226,7 @@ class Rehearsal:
     def of(cls, fold: PublicFold, size: int, *, share: float, power: int) -> Rehearsal:
         """Return ``size`` queries of ``fold``, at radii that hold ``share`` of its records."""
         places = np.resize(np.arange(len(fold.asked)), size)
-        asked, public = fold.asked[places], Exhaustive(fold.points)
+        asked, public = fold.asked[places], Exhaustive.of(fold.points)
         kernels = kernels_by_share(asked, public, len(fold.points), share=share, power=power)
         limits = np.array([kernel.squared_radius for kernel in kernels], dtype=np.int64)
         spending = sum(
@@ -299,7 +299,7 @@ def _nearest_votes(fold: PublicFold, share: float, classes: int) -> Array:
     """Return shares of the labels among the nearest ``share`` of the rows, shape (queries,
     classes).
     """
-    everybody, depth = Exhaustive(fold.points), max(1, round(share * len(fold.points)))
+    everybody, depth = Exhaustive.of(fold.points), max(1, round(share * len(fold.points)))
     limits = everybody.ranked(fold.asked, (depth,))[:, 0] + 1
     found = everybody.within(fold.asked, limits)
     counts = np.stack([np.bincount(fold.labels[places], minlength=classes) for places, _ in found])
