@@ -6,7 +6,8 @@ or a CSV file through `release_stream`, a frame, a service's body, and fits.
 The claim of streams is constant memory: the peak above the fitted model must not depend on the
 number of rows, and is below 1 GiB. The claim of all others is linear memory: the peak above model
 and input, by so many bytes a row. A frame is an Arrow table of four numbers and a word, a body is
-JSON of the same (``most_rows`` bounds it), and fits have 16 float64 numbers a row and a label.
+JSON of the same (``most_rows`` bounds it), and fits have ``COLUMNS`` float64 numbers a row and a
+label.
 Everything runs in a process of its own, whose peak is its own. Servers of a fleet:
 ``RETICENT_FLEET=100000 pytest --soak -s -k test_a_million_reports tests/fleet`` prints theirs.
 """
@@ -51,6 +52,9 @@ WORDS = ("office", "field", "sea")
 SCHEMA = TabularSchema((*(Numeric(name, 0.0, 1.0) for name in NUMBERS), Categorical("work", WORDS)))
 BATCH = 2**20
 """Rows of a row group, as pyarrow writes them unless it is told otherwise."""
+COLUMNS = 64
+INPUT = 8 * COLUMNS + 8
+"""Bytes of numbers and a label of a row that is fitted."""
 STREAMS = ("power", "posthoc", "csv")
 WHOLE = ("frame", "body")
 ENDINGS = {"csv": "csv", "body": "json"}
@@ -139,8 +143,8 @@ def fitted(kind: str) -> PowerEncoder | PosthocEncoder:
 def fit(kind: str, rows: int) -> None:
     """A fit of ``rows`` random rows."""
     random = np.random.default_rng(2)
-    X = random.random((rows, 16))
-    more = {"public_X": random.random((2000, 16))} if kind == "gradients" else {}
+    X = random.random((rows, COLUMNS))
+    more = {"public_X": random.random((2000, COLUMNS))} if kind == "gradients" else {}
     FITS[kind](rows).fit(X, (X[:, 0] > 0.5).astype(int), **more)
 
 
@@ -171,7 +175,7 @@ def measure(kind: str, source: Path, output: Path) -> dict[str, float]:
     """Peak memory above model and input in MiB, and rows a second."""
     rows, given = int(source.stem), 0
     if kind in FITS:
-        given = (128 + 8) * rows  # numbers and a label
+        given = INPUT * rows
         warm, task = partial(fit, kind, 2000), partial(fit, kind, rows)
     elif kind in WHOLE:
         table = read(kind, source)
@@ -231,7 +235,8 @@ def main() -> None:
                     Figure.of(what, [rate], unit="a second").keep()
     for kind, above in kept.items():
         slope = 2**20 * (above[-1] - above[0]) / (words.rows - words.rows // 10)
-        print(f"{kind:10} {slope:.0f} bytes a row")
+        beside = f", {1 + slope / INPUT:.2f} times the input with it" if kind in FITS else ""
+        print(f"{kind:10} {slope:.0f} bytes a row{beside}")
 
 
 if __name__ == "__main__":

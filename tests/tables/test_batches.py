@@ -68,7 +68,7 @@ def test_blocks_are_the_rows_in_order(tmp_path: Path, monkeypatch: pytest.Monkey
     )
     assert all(isinstance(table, np.memmap) for table in found.rows)
     blocks = list(found.blocks())
-    assert [len(block) for block in blocks] == found.block_sizes == [1, 4, 4, 1, 4]
+    assert [len(block) for block in blocks] == [1, 4, 4, 1, 4]
     np.testing.assert_array_equal(np.concatenate(blocks), np.concatenate(tables))
     np.testing.assert_array_equal(found.all_labels(), np.concatenate(labels))
     assert (len(found), found.features) == (14, 3)

@@ -98,15 +98,6 @@ class Shards:
         """Return the labels of all records, in order."""
         return np.concatenate(self.labels)
 
-    @property
-    def block_sizes(self) -> list[int]:
-        """The number of rows of each of ``blocks``."""
-        return [
-            min(_AT_ONCE, len(table) - start)
-            for table in self.rows
-            for start in range(0, max(1, len(table)), _AT_ONCE)
-        ]
-
     def blocks(self) -> Iterator[Array]:
         """Yield rows in order, a few thousand at a time, float64. A table without rows gives one
         block of none.

@@ -11,7 +11,7 @@ from reticent.systems.private_knn.held_records import HeldRecords
 
 def _held(points, labels, keys) -> HeldRecords:
     held = HeldRecords(IndividualFilter(cap=10), dimension=1, by_person=keys is not None)
-    held.insert(np.array(points, dtype=np.int16)[:, None], np.array(labels), keys)
+    held.insert([np.array(points, dtype=np.int16)[:, None]], np.array(labels), keys)
     return held
 
 
@@ -51,7 +51,7 @@ def test_forgetting_is_immediate_and_spending_stays() -> None:
     assert held.filter.admit(np.array([0]), np.array([7])).tolist() == [True]
     assert (held.forget("a"), held.forget("a"), held.forget("nobody")) == (1, 0, 0)
     assert _near(held, 25) == [(1, 4, 1)]
-    held.insert(np.array([[1.0]], dtype=np.int16), np.array([1]), ["a"])
+    held.insert([np.array([[1]], dtype=np.int16)], np.array([1]), ["a"])
     assert _near(held, 25) == [(0, 1, 1), (1, 4, 1)]
     assert held.filter.room(np.array([0])).tolist() == [3]
     assert len(held.filter) == 2

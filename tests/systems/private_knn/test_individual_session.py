@@ -57,7 +57,7 @@ def _world(plan, others, x, seed, script) -> Watched:
     held = HeldRecords(session.filter, dimension=1, by_person=True)
 
     def take_in(key: str, place: int, label: int) -> None:
-        held.insert(np.array([[place]], dtype=np.int16), np.array([label]), [key])
+        held.insert([np.array([[place]], dtype=np.int16)], np.array([label]), [key])
 
     for number, (place, label) in enumerate(others):
         take_in(f"other {number}", place, label)
@@ -126,7 +126,7 @@ def test_looks_are_charged_by_their_precision(lead: float, precision: int) -> No
 def _full(plan, *, records: int) -> tuple[HeldRecords, IndividualSession]:
     session = IndividualSession(plan)
     held = HeldRecords(session.filter, dimension=1, by_person=False)
-    held.insert(np.zeros((records, 1), dtype=np.int16), np.ones(records, dtype=np.int64), None)
+    held.insert([np.zeros((records, 1), dtype=np.int16)], np.ones(records, dtype=np.int64), None)
     return held, session
 
 

@@ -6,7 +6,7 @@ Each unit keeps one number for good.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from secrets import token_bytes
 from typing import Any
@@ -53,11 +53,13 @@ class HeldRecords:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def insert(self, points: Points, labels: Integers, persons: Sequence[Any] | None) -> None:
+    def insert(
+        self, blocks: Iterable[Points], labels: Integers, persons: Sequence[Any] | None
+    ) -> None:
         """Take records in.
 
         Args:
-            points: shape (n, d), from the public grid.
+            blocks: points of n records in all, each of shape (rows, d), from the public grid.
             labels: shape (n,), codes.
             persons: one name per record, or None where every record is a unit of its own, which
                 nobody can name later.
@@ -67,16 +69,17 @@ class HeldRecords:
         """
         if (persons is not None) != self.by_person:
             raise InvalidInput("persons: expected one for each record in every call, or in none")
+        search = Exhaustive(self._search.dimension, room=len(self) + len(labels))
+        search.add(self.points)
+        for points in blocks:
+            search.add(points)
         if persons is None:
-            numbers = self.filter.more(len(points))
+            numbers = self.filter.more(len(labels))
         else:
             digests = [self._digest(person) for person in persons]
             new = [name for name in dict.fromkeys(digests) if name not in self._known]
             self._known.update(zip(new, self.filter.more(len(new)).tolist(), strict=True))
             numbers = np.array([self._known[name] for name in digests], dtype=np.int64)
-        search = Exhaustive(self._search.dimension, room=len(self) + len(points))
-        search.add(self.points)
-        search.add(points)
         self._search = search
         self.labels = np.concatenate([self.labels, labels])
         self.numbers = np.concatenate([self.numbers, numbers])

@@ -36,6 +36,7 @@ from reticent.systems.private_knn.inputs import (
     feature_map_of,
     grid_of,
     input_rows,
+    point_blocks,
     protected,
     shaped,
 )
@@ -172,7 +173,7 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
         classes, codes = record_labels(y, len(inputs), self.classes)
         found = checked_persons(persons, len(inputs))
         feature_map = feature_map_of(shaping.map, shape)
-        features = feature_map.features(inputs)
+        width = feature_map.features(inputs[:1]).shape[1]
         public = None
         if public_X is not None:
             rows, public_shape = input_rows(public_X)
@@ -184,7 +185,7 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
         grid = (
             PointGrid.around(public)
             if shaping.range is None and feature_map.ball is None and public is not None
-            else grid_of(shaping.range, feature_map, features.shape[1], self.schema_)
+            else grid_of(shaping.range, feature_map, width, self.schema_)
         )
         near = None if public is None else Exhaustive.of(grid.points(public))
         size = 0 if public is None else len(public)
@@ -193,7 +194,7 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
         use = use_of(inputs, data_set=self.data_set, estimator=self, booked=False)
         session = IndividualSession(plan)
         held = HeldRecords(session.filter, dimension=grid.dimension, by_person=found is not None)
-        held.insert(grid.points(features), codes, found)
+        held.insert(point_blocks(inputs, feature_map, grid), codes, found)
         self.feature_map_, self.grid_, self.plan_ = feature_map, grid, plan
         self.session_, self.held_, self.classes_ = session, held, classes
         self._public, self._public_rows = near, size
@@ -222,7 +223,7 @@ class IndividualKNNClassifier(TunedOnPublicRows, PredictsByRelease, ClassifierMi
         _, codes = record_labels(y, len(points), known)
         found = checked_persons(persons, len(points))
         with self.session_.turn:
-            self.held_.insert(points, codes, found)
+            self.held_.insert([points], codes, found)
         return self
 
     def forget(self, person: Any) -> Self:

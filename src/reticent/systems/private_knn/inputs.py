@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from reticent.core.arrays import Array, Integers
@@ -16,6 +14,7 @@ from reticent.core.extras import is_torch_module
 from reticent.core.guarantees import AddRemove, Unit, data_set_name
 from reticent.core.settings import a_part
 from reticent.neighbours import PointGrid, Records
+from reticent.neighbours.integer_points import Points
 from reticent.neighbours.records import key_bytes
 from reticent.systems.features import Features, ends_of
 from reticent.systems.input_rows import input_rows as input_rows
@@ -132,20 +131,32 @@ def blocked_records(
     Raises:
         InvalidInput: NaN or infinity.
     """
-    if isinstance(inputs, Shards):
-        rows, ends = inputs.blocks(), np.cumsum([0, *inputs.block_sizes])
-    else:
-        ends = np.minimum(np.arange(0, max(1, len(inputs)) + _AT_ONCE, _AT_ONCE), len(inputs))
-        rows = (inputs[first:last] for first, last in pairwise(ends))
-    return Records.of_blocks(
-        (
-            (grid.points(feature_map.features(block)), codes[first:last])
-            for block, (first, last) in zip(rows, pairwise(ends), strict=True)
-        ),
-        len(codes),
-        persons,
-        dimension=grid.dimension,
+
+    def labelled() -> Iterator[tuple[Points, Integers]]:
+        first = 0
+        for points in point_blocks(inputs, feature_map, grid):
+            yield points, codes[first : first + len(points)]
+            first += len(points)
+
+    return Records.of_blocks(labelled(), len(codes), persons, dimension=grid.dimension)
+
+
+def point_blocks(
+    inputs: Array | Shards, feature_map: FeatureMap, grid: PointGrid
+) -> Iterator[Points]:
+    """Yield records as points, a block at a time.
+
+    Args:
+        inputs: shape (n, p), or shards.
+        feature_map, grid: public map and grid.
+    """
+    blocks = (
+        inputs.blocks()
+        if isinstance(inputs, Shards)
+        else (inputs[first : first + _AT_ONCE] for first in range(0, max(1, len(inputs)), _AT_ONCE))
     )
+    for rows in blocks:
+        yield grid.points(feature_map.features(rows))
 
 
 def protected(data_set: str | None, persons: Sequence[Any] | None) -> AddRemove:

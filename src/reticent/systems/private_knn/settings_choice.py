@@ -241,7 +241,7 @@ class Rehearsal:
             plan, noise_scale=len(self.fold.points) / records, cap_scale=part_asked
         )
         held = HeldRecords(session.filter, dimension=self.fold.points.shape[1], by_person=False)
-        held.insert(self.fold.points, self.fold.labels, None)
+        held.insert([self.fold.points], self.fold.labels, None)
         found = session.answer(held, self.asked, self.kernels, sampler=SeededSampler(seed))
         return float((found == self.truth).mean())
 
