@@ -461,6 +461,7 @@ class Store:
                 "options": " ".join(map(str, settings)),
                 "connect_timeout": 10,
                 "client_encoding": "utf8",
+                "prepare_threshold": None,  # a ``Session`` prepares what is sent often
             },
             isolation_level="AUTOCOMMIT",  # transactions begin where the store says so
             poolclass=sa.NullPool,
