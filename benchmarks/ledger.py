@@ -208,6 +208,8 @@ def bare_server_rate(ledger: Ledger, pairs: int) -> float:
     """Pairs a second of processor time of the same statements and round trips, by psycopg alone,
     to temporary tables of the same names.
     """
+    from psycopg import RawCursor
+
     sent: list[tuple[list[tuple[str, Any]], str, Any]] = []
     send = Session._send
 
@@ -223,13 +225,14 @@ def bare_server_rate(ledger: Ledger, pairs: int) -> float:
     assert ledger.store._engine is not None
     with closing(Session(ledger.store._engine)) as session:
         connection = session.driver
+        connection.prepare_threshold = 5  # as psycopg's own connections have it
         for name in ("head", "statements", "budgets", "accounts", "entries", "nodes"):
             connection.execute(f"CREATE TEMP TABLE {name} (LIKE {name} INCLUDING INDEXES)")
             connection.execute(f"INSERT INTO {name} SELECT * FROM public.{name}")
         busy = time.process_time()
         for _ in range(pairs):
             for waiting, text, values in sent:
-                cursor, before = connection.cursor(), connection.cursor()
+                cursor, before = RawCursor(connection), RawCursor(connection)
                 with connection.pipeline():
                     for statement, each in waiting:
                         for row in each:

@@ -29,6 +29,7 @@ from reticent.core.errors import (
     RequestUnderWay,
 )
 from reticent.ledger import ledger as ledger_module
+from reticent.ledger.chain import EndMoved
 from reticent.ledger.ledger import Ledger
 from reticent.service import answering as answering_module
 from reticent.service import retention, stored
@@ -75,6 +76,9 @@ class State:
 
     def copy(self) -> State:
         return State(self.tip, dict(self.rows), dict(self.digests), self.gap)
+
+    def flush(self) -> None:
+        """Nothing waits to be sent."""
 
 
 class Page:
@@ -307,12 +311,18 @@ def _end(state: State, at: int = 0, **_: bool) -> tuple[Tip, int | None]:
     return state.tip, state.digests.get(at)
 
 
+def _expect_end(state: State, tip: Tip, anchor: Tip) -> None:
+    if state.tip != tip or not tip.has(anchor, state.digests.get(anchor.seq)):
+        raise EndMoved
+
+
 @pytest.fixture(autouse=True)
 def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, stand_in in (("find", _find), ("add", _add), ("change", _change)):
         monkeypatch.setattr(stored, name, stand_in)
     monkeypatch.setattr(ledger_module, "read_tip", lambda state, **_: state.tip)
     monkeypatch.setattr(ledger_module, "read_end", _end)
+    monkeypatch.setattr(ledger_module, "expect_end", _expect_end)
     monkeypatch.setattr(ledger_module, "digest_at", lambda state, at: state.digests.get(at))
     monkeypatch.setattr(ledger_module, "Page", Page)
     monkeypatch.setattr(answering_module, "time", SimpleNamespace(sleep=lambda _: None))

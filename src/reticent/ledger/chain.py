@@ -284,6 +284,31 @@ def read_end(session: Session, at: int = 0, *, lock: bool = False) -> tuple[Tip,
     return tip, there
 
 
+class EndMoved(Exception):
+    """The chain ends elsewhere than ``expect_end`` was told. The transaction was undone."""
+
+
+def expect_end(session: Session, tip: Tip, anchor: Anchor) -> None:
+    """Have a server undo the transaction unless ``read_end`` would return ``tip``.
+
+    It takes the same lock. It is sent along with what follows, which is not executed where the end
+    is another one.
+
+    Args:
+        session: connection of a transaction on a server.
+        tip: the end that is expected.
+        anchor: an entry that the ledger must have, at a position above 0.
+
+    Raises:
+        EndMoved: the end is another one, or the entry is not there. It is raised no later than the
+            transaction ends.
+    """
+    _LOCK.run(session, ())
+    vouched = anchor.seq, bytes.fromhex(anchor.digest)
+    expected = tip.seq, *vouched, tip.seq, tip.digest, *tip.row
+    _SAME_END.run(session, expected, otherwise=EndMoved)
+
+
 def digest_at(session: Session, seq: int) -> Any:
     """Return what the database has as the digest of entry ``seq``, or None."""
     (found,) = _DIGEST_AT.rows(session, seq) or [(None,)]
@@ -414,6 +439,12 @@ _END: Statement[Any] = Statement(
     f"SELECT {named(f'head.{name}' for name in _ROW)}, last.seq, last.digest, there.digest "
     "FROM head LEFT JOIN entries AS last ON last.seq = (SELECT max(seq) FROM entries) "
     "LEFT JOIN entries AS there ON there.seq = ? WHERE head.id = 1"
+)
+_SAME_END: Statement[Any] = Statement(
+    "SELECT 1 FROM head WHERE (SELECT max(seq) FROM entries) = ? AND "
+    "(SELECT digest FROM entries WHERE seq = ?) = ? AND "
+    "(SELECT digest FROM entries WHERE seq = ?) = ? AND id = 1 AND "
+    + " AND ".join(f"{name} = ?" for name in _ROW)
 )
 _MOVE_HEAD: Statement[Any] = Statement(
     f"UPDATE head SET {', '.join(f'{name} = ?' for name in _ROW)} WHERE id = 1"

@@ -15,7 +15,17 @@ from reticent.core.guarantees import Guarantee
 from reticent.core.releases import Receipt
 from reticent.core.scopes import Policy, Scope
 from reticent.ledger import grants
-from reticent.ledger.chain import Anchor, AnchorFile, Page, Tip, digest_at, read_end, read_tip
+from reticent.ledger.chain import (
+    Anchor,
+    AnchorFile,
+    EndMoved,
+    Page,
+    Tip,
+    digest_at,
+    expect_end,
+    read_end,
+    read_tip,
+)
 from reticent.ledger.charges import (
     Budget,
     Charge,
@@ -53,10 +63,16 @@ from reticent.ledger.reports import (
     report,
     spending,
 )
+from reticent.ledger.statements import Session
 from reticent.ledger.store import Store, Synchronous
 from reticent.ledger.verification import ReceiptClaim, Verification, verify
 
 T = TypeVar("T")
+
+_ALONE = 4
+"""Transactions in a row that nobody interferes with, after which the next one relies on it. Of two
+processes that take turns hardly any has so many.
+"""
 
 
 class Ledger:
@@ -112,6 +128,8 @@ class Ledger:
     def __init__(self, store: Store, *, clock: Callable[[], int] | None = None) -> None:
         self.store = store
         self._name = ""  # of the ledger, once it was read
+        self._end: Tip | None = None  # behind the last transaction
+        self._alone = 0  # transactions in a row with which nobody interfered, on a server
         self._clock = clock or (lambda: time.time_ns() // 1000)
 
     @classmethod
@@ -600,7 +618,16 @@ class Ledger:
 
         Unless ``keep`` is off, it is then known outside the database too.
         """
-        result, tip = self.store.retried(lambda: self._transaction(work, check, keep))
+
+        def attempt() -> tuple[T, Tip]:
+            expected = self._end if check and self._alone >= _ALONE else None
+            try:
+                return self._transaction(work, expected, check, keep)
+            except EndMoved:
+                return self._transaction(work, None, check, keep)
+
+        result, tip = self.store.retried(attempt)
+        self._end = tip
         if keep:
             anchor = tip.anchor
             standing = self.store.anchor_of(tip.ledger).raise_to(anchor)
@@ -613,30 +640,64 @@ class Ledger:
                         raise self._older(tip, standing)
         return result
 
-    def _transaction(self, work: Callable[[Page], T], check: bool, keep: bool) -> tuple[T, Tip]:
+    def _transaction(
+        self, work: Callable[[Page], T], expected: Tip | None, check: bool, keep: bool
+    ) -> tuple[T, Tip]:
+        """Return the result of ``work``, and the end of the chain behind it.
+
+        Args:
+            work: function that posts.
+            expected: end of the chain that a server is to compare when it gets all the work, or
+                None to read it first, which takes one more round trip.
+            check, keep: arguments of ``_post``.
+
+        Raises:
+            EndMoved: the end is not the ``expected`` one. Nothing took place.
+        """
         with self.store.write() as connection:
             name, standing = self._name, None
             if name:
                 standing = self.store.anchor_of(name).read(to_write=keep)
-            at = 0 if standing is None else standing.seq
-            tip, digest = read_end(connection, at, lock=True)
-            file = self.store.anchor_of(tip.ledger)
-            if name != tip.ledger or not self.store.is_sqlite:
-                # The name was not known, or the anchor was read before the lock was had.
-                self._name, before, standing = tip.ledger, standing, file.read(to_write=True)
-                if standing is not None and standing != before:
-                    digest = digest_at(connection, standing.seq)
-            if standing is None and tip.seq == 0:
-                file.raise_to(tip.anchor)  # before the first entry: from then on it is there
-            elif check and standing is None:
-                raise self._unknown(tip)
-            elif check and standing is not None and not tip.has(standing, digest):
-                raise self._older(tip, standing)
+            if expected is not None and standing is not None and standing.seq:
+                expect_end(connection, expected, standing)
+                tip = expected
+            else:
+                tip = self._locked(connection, name, standing, check)
+                self._alone = 0 if self.store.is_sqlite or tip != self._end else self._alone + 1
             page = Page.of(connection, tip, self._clock())
-            result = work(page)
+            try:
+                result = work(page)
+            except ReticentError:
+                if tip is expected:
+                    connection.flush()  # what was refused may be granted in the meantime
+                raise
             if page.tip is not tip:
                 page.write()
             return result, page.tip
+
+    def _locked(self, connection: Session, name: str, standing: Anchor | None, check: bool) -> Tip:
+        """Return the end of the chain, once nobody else can write, and compare it with the anchor.
+
+        Args:
+            connection: connection of the transaction.
+            name: the ledger's name, or "" where it is not known.
+            standing: its anchor, as it was read before, or None.
+            check: whether to refuse a ledger that is older than its anchor.
+        """
+        tip, digest = read_end(connection, 0 if standing is None else standing.seq, lock=True)
+        file = self.store.anchor_of(tip.ledger)
+        if name != tip.ledger or not self.store.is_sqlite:
+            # The name was not known, or the anchor was read before the lock was had.
+            self._name, before, standing = tip.ledger, standing, file.read(to_write=True)
+            if standing is not None and standing != before:
+                digest = digest_at(connection, standing.seq)
+        if standing is None and tip.seq == 0:
+            file.raise_to(tip.anchor)  # before the first entry: from then on it is there
+        elif check and standing is None:
+            raise self._unknown(tip)
+        elif check and standing is not None and not tip.has(standing, digest):
+            raise self._older(tip, standing)
+        return tip
 
     def _unknown(self, tip: Tip) -> LedgerUnavailable:
         return LedgerUnavailable(

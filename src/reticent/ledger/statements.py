@@ -7,14 +7,18 @@ makes the connections, and does what is rare.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import Table
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Connection, Engine
+
+from reticent.core.extras import require
 
 R = TypeVar("R")
 Values = tuple[Any, ...]
@@ -41,6 +45,76 @@ class _Later(NamedTuple):
     otherwise: Callable[[], Exception] | None
 
 
+class _Pipeline:
+    """Statements to a PostgreSQL server, many in one message, each prepared once.
+
+    The driver's own cursors send each statement by itself, also within a pipeline, and look twice
+    for answers in between. That takes three times the processor time.
+
+    Args:
+        driver: the driver's connection, which must prepare nothing by itself. What it had prepared
+            it would remove after a rollback, and what is prepared here with it.
+    """
+
+    def __init__(self, driver: Any) -> None:
+        self._psycopg = require("psycopg", extra="postgres")
+        self._driver = driver
+        self._adapt = self._psycopg.adapt.Transformer(driver)
+        self._prepared: dict[str, bytes] = {}
+        self._numbers = count()
+
+    def send(self, statements: Sequence[tuple[str, Values]]) -> list[Values]:
+        """Return all rows that the last of these statements gives, each a text and its values.
+
+        Raises:
+            psycopg.Error: of the first that failed. Those behind it were not executed.
+        """
+        server, known = self._driver.pgconn, self._prepared
+        as_text = self._psycopg.adapt.PyFormat.TEXT
+        made: dict[str, bytes] = {}
+        server.enter_pipeline_mode()  # what fails in it by itself leaves no sound connection
+        for text, values in statements:
+            name = known.get(text) or made.get(text)
+            if name is None:
+                name = made[text] = f"reticent_{next(self._numbers)}".encode()
+                server.send_prepare(name, text.encode())
+            written = self._adapt.dump_sequence(values, [as_text] * len(values))
+            server.send_query_prepared(name, written, None, _BINARY)
+        server.pipeline_sync()
+        results = self._driver.wait(self._results(len(made) + len(statements)))
+        if server.status == self._psycopg.pq.ConnStatus.OK:
+            server.exit_pipeline_mode()
+        failed = self._first_failed(results)
+        if failed is not None:
+            raise self._psycopg.errors.error_from_result(failed)
+        known.update(made)
+        last = results[-2]  # before the mark of the end
+        self._adapt.set_pgresult(last)
+        rows: list[Values] = self._adapt.load_rows(0, last.ntuples, tuple)
+        return rows
+
+    def _results(self, number: int) -> Generator[Any, Any, list[Any]]:
+        """Wait, as the driver asks for it, for the results of so many calls and the end of them."""
+        server, generators = self._driver.pgconn, self._psycopg.generators
+        yield from generators.send(server)
+        results: list[Any] = []
+        try:
+            for _ in range(number + 1):
+                results += yield from generators.fetch_many(server)
+        except self._psycopg.OperationalError:
+            if self._first_failed(results) is None:  # a server says why it ends the connection
+                raise
+        return results
+
+    def _first_failed(self, results: Sequence[Any]) -> Any:
+        fatal = self._psycopg.pq.ExecStatus.FATAL_ERROR
+        return next((result for result in results if result.status == fatal), None)
+
+
+_BINARY = 1
+"""Form in which results come, which is the shortest for digests."""
+
+
 class Session(Connection):
     """A connection of SQLAlchemy, with its driver's own beside it.
 
@@ -56,14 +130,17 @@ class Session(Connection):
         super().__init__(engine)
         self.is_sqlite = engine.dialect.name == "sqlite"
         self.driver: Any = self.connection.driver_connection
-        self._cursor, self._before = self.connection.cursor(), self.connection.cursor()
+        if self.is_sqlite:
+            self._cursor = self.connection.cursor()
+        else:
+            self._pipeline = _Pipeline(self.driver)
         self._waiting: list[_Later] = []
 
     def answer(self, text: str, values: Values) -> list[Values]:
         """Return all rows that a statement gives, which sees all that was run before."""
         if self.is_sqlite:
             return self._cursor.execute(text, values).fetchall()  # type: ignore[no-any-return]
-        return self._send(text, values).fetchall()  # type: ignore[no-any-return]
+        return self._send(text, values)
 
     def run(
         self,
@@ -76,8 +153,8 @@ class Session(Connection):
         Args:
             text: the statement.
             each: values of its parameters.
-            otherwise: maker of the error that says that one of them did not change one row, or
-                None where any number will do.
+            otherwise: maker of the error that says that one of them did not change one row, or on a
+                server did not find one, or None where any number will do.
         """
         if not self.is_sqlite:
             self._waiting.append(_Later(text, each, otherwise))
@@ -109,25 +186,19 @@ class Session(Connection):
             self.rollback()
         self.driver.rollback()
 
-    def _send(self, text: str = "", values: Values = ()) -> Any:
-        """Return the driver's cursor of a statement, sent together with what waits before it."""
+    def _send(self, text: str = "", values: Values = ()) -> list[Values]:
+        """Return the rows of a statement, sent together with what waits before it."""
         waiting, self._waiting = self._waiting, []
+        statements = [(one.text, each) for one in waiting for each in one.each]
+        if text:
+            statements.append((text, values))
         try:
-            with self.driver.pipeline():
-                for one in waiting:
-                    if len(one.each) > FEW:
-                        self._before.executemany(one.text, one.each)
-                    else:
-                        for values_of_one in one.each:
-                            self._before.execute(one.text, values_of_one)
-                if text:
-                    self._cursor.execute(text, values)
+            return self._pipeline.send(statements)
         except Exception as error:
             for one in waiting:
                 if one.otherwise and getattr(error, "sqlstate", None) == _NO_ROW:
                     raise one.otherwise() from error
             raise
-        return self._cursor
 
 
 def flush_before(connection: Connection, *_: Any) -> None:
@@ -155,10 +226,11 @@ class Statement(Generic[R]):
     """
 
     def __init__(self, sql: str, row: Callable[[Iterable[Any]], R] = tuple) -> None:  # type: ignore[assignment]
-        self._sqlite, self._server = sql, sql.replace("?", "%s")
+        self._sqlite, self._server = sql, _numbered(sql, "$")
+        returning = "" if sql.startswith("SELECT") else " RETURNING 1"
         # The server itself says so, and does nothing that was sent behind it, as a COMMIT.
         self._insisting = (
-            f"WITH changed AS ({self._server} RETURNING 1) SELECT 1 / count(*) FROM changed"
+            f"WITH changed AS ({self._server}{returning}) SELECT 1 / count(*) FROM changed"
         )
         self._row = row
 
@@ -178,6 +250,12 @@ class Statement(Generic[R]):
             session.run(self._sqlite, each, otherwise)
         else:
             session.run(self._insisting if otherwise else self._server, each, otherwise)
+
+
+def _numbered(sql: str, mark: str) -> str:
+    """Return a statement with ``mark`` and 1, 2, 3, ... in the place of each "?"."""
+    numbers = count(1)
+    return re.sub(r"\?", lambda _: f"{mark}{next(numbers)}", sql)
 
 
 def named(columns: Iterable[Any]) -> str:
@@ -213,10 +291,7 @@ class Change:
     def __init__(self, table: Table, values: str) -> None:
         update = f"UPDATE {table.name} SET {values} WHERE id"
         self._one: Statement[Any] = Statement(f"{update} = ?")
-        marked = "".join(
-            f"{part}:amount_{at}" if at < update.count("?") else part
-            for at, part in enumerate(update.split("?"))
-        )
+        marked = _numbered(update, ":amount_")
         self._many = sa.text(f"{marked} IN :ids").bindparams(sa.bindparam("ids", expanding=True))
 
     def run(self, session: Session, amounts: Iterable[tuple[int, Values]]) -> None:
@@ -228,7 +303,7 @@ class Change:
             if len(ids) <= FEW:
                 self._one.run(session, *[(*amount, number) for number in ids])
                 continue
-            named = {f"amount_{at}": value for at, value in enumerate(amount)}
+            named = {f"amount_{at}": value for at, value in enumerate(amount, 1)}
             for start in range(0, len(ids), AT_ONCE):
                 session.execute(self._many, {**named, "ids": ids[start : start + AT_ONCE]})
 
@@ -239,10 +314,9 @@ def among(
     """Return the condition that the column is one of many values.
 
     PostgreSQL compares a row with all of them by one hash, but only in a plan that was made for
-    these values. A plan that is kept for any values compares with one after the other.
+    these values. It makes one each time, since the driver prepares nothing.
     """
     if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("SET LOCAL plan_cache_mode = force_custom_plan")
         return column == sa.any_(sa.literal(values, ARRAY(sa.Text)))
     return column.in_(values)
 

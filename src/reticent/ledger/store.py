@@ -26,7 +26,7 @@ from reticent.core.checks import positive
 from reticent.core.errors import InvalidParameter, LedgerUnavailable, ReticentError, UnknownName
 from reticent.core.extras import require
 from reticent.ledger import schema
-from reticent.ledger.chain import AnchorFile, anchor_file, first_link, genesis
+from reticent.ledger.chain import AnchorFile, EndMoved, anchor_file, first_link, genesis
 from reticent.ledger.location import FileIdentity, Location, checked_file, several_names
 from reticent.ledger.statements import Session, flush_before
 from reticent.ledger.tree import EMPTY
@@ -364,7 +364,7 @@ class Store:
             idle.append(session)
         except BaseException as error:
             if session is not None:
-                self._return(session, idle, sound=isinstance(error, ReticentError))
+                self._return(session, idle, sound=isinstance(error, ReticentError | EndMoved))
             if not isinstance(error, self._failures):
                 raise
             self._hide_secrets(error)
@@ -461,6 +461,7 @@ class Store:
                 "options": " ".join(map(str, settings)),
                 "connect_timeout": 10,
                 "client_encoding": "utf8",
+                "prepare_threshold": None,  # a ``Session`` prepares what is sent often
             },
             isolation_level="AUTOCOMMIT",  # transactions begin where the store says so
             poolclass=sa.NullPool,
