@@ -9,7 +9,7 @@ from changing (docs/certified.md, theorem 1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
@@ -20,13 +20,13 @@ from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import CertificationFailed, InvalidInput
 from reticent.core.workers import results_of, workers_of
-from reticent.retraining.training_network import ELEMENTS_AT_ONCE, Factors, IntervalNetwork
+from reticent.retraining.training_network import IntervalNetwork
 from reticent.retraining.training_settings import RECORDS_AT_ONCE, TrainingGrids, TrainingSettings
 from reticent.retraining.training_sums import (
     Clip,
     Clipped,
-    RecordEnds,
     Removable,
+    Smallest,
     block_sums,
     constant_entries,
     mean_bound,
@@ -34,6 +34,7 @@ from reticent.retraining.training_sums import (
 
 _LINEAR_AT_ONCE = 256  # boxes times units that share what their smallest and largest box tell
 _NESTED_AT_ONCE = 32  # boxes that do with hidden layers
+_MOVING_AT_ONCE = 2**21  # ends of records worth removing, over boxes looked at together
 _LARGE_BLOCK = 31 * 2**20  # bytes; 32 MiB is the most at which glibc adapts
 
 
@@ -211,12 +212,9 @@ def parameter_intervals(
         X, name="X", ndim=2, columns=settings.features, allow_empty=True, copy=False
     )
     truth = _whole_numbers(labels, "labels", len(points), settings.classes)
-    member = _whole_numbers(
-        np.zeros(len(points), int) if batch is None else batch,
-        "batch",
-        len(points),
-        settings.batches,
-    )
+    member = None
+    if batch is not None:
+        member = _whole_numbers(batch, "batch", len(points), settings.batches)
     if batch is None and settings.batches > 1:
         raise InvalidInput(
             f"batch: expected the batch of every record, as batches={settings.batches!r}; see "
@@ -233,10 +231,12 @@ def parameter_intervals(
         )
     batches = []
     for index in range(settings.batches):
-        own = np.flatnonzero(member == index)
+        own = np.arange(len(points), dtype=np.int32)
+        if member is not None:
+            own = own[member == index]
         # By labels: most blocks of records then have signals of one sign.
-        own = own[np.argsort(truth[own], kind="stable")]
-        batches.append((grids.inputs(points[own]), truth[own]))
+        order = np.argsort(truth[own].astype(np.min_scalar_type(settings.classes)), kind="stable")
+        batches.append(_Batch(grids, points, truth, own[order]))
     group = _NESTED_AT_ONCE if settings.hidden else max(1, _LINEAR_AT_ONCE // settings.outputs)
     number = -(-(k_max + 1) // group)
     if settings.hidden:
@@ -271,7 +271,7 @@ def _keep_freed_memory() -> None:
 def _trained(
     grids: TrainingGrids,
     clips: list[Clip],
-    batches: list[tuple[Array, Integers]],
+    batches: list[_Batch],
     distances: Integers,
 ) -> tuple[list[Array], list[Array]]:
     """Return lower and upper weights at the given distances.
@@ -287,7 +287,7 @@ def _trained(
         batch = batches[step % settings.batches]
         rate = settings.rate(step)
         kept = 1.0 - rate * settings.weight_decay
-        means = _mean_bounds(grids, clips, batch, distances, low, high)
+        means = _Step(clips, batch, distances, low, high).means()
         for layer, (clip, bounds) in enumerate(zip(clips, means, strict=True)):
             unit = grids.signal_units[layer] * grids.activation_units[layer] * 2.0**clip.shift
             size = rate * (unit / grids.weight_units[layer])
@@ -303,162 +303,231 @@ def _trained(
     return low, high
 
 
-class _Block(NamedTuple):
-    """Some records of a batch.
+class _Batch(NamedTuple):
+    """A batch of records, which is read a block at a time.
 
     Attributes:
-        inputs, labels: the records.
-        summed: inputs, 0 where a clipped entry of the gradient is one number over all boxes, or
-            None where every entry is.
+        grids: units.
+        points, labels: all records, as they were given.
+        order: those of this batch.
     """
 
-    inputs: Array
+    grids: TrainingGrids
+    points: Array
     labels: Integers
-    summed: Array | None
+    order: npt.NDArray[np.int32]
+
+    def blocks(self) -> Iterator[Integers]:
+        """Yield the numbers of some records at a time."""
+        for start in range(0, len(self.order), RECORDS_AT_ONCE):
+            yield np.arange(start, min(start + RECORDS_AT_ONCE, len(self.order)))
+
+    def read(self, numbers: Integers) -> tuple[Array, Integers]:
+        """Return inputs and labels of some records."""
+        own = self.order[numbers]
+        return self.grids.inputs(self.points[own]), self.labels[own]
 
 
-_Sides = tuple[RecordEnds, RecordEnds]
-"""A layer's gradients: negated lower ends, and upper ends."""
-
-
-def _settled(
-    last: IntervalNetwork, clip: Clip, batch: tuple[Array, Integers]
-) -> tuple[list[_Block], Integers]:
-    """Return a batch in blocks, and sums of those clipped entries that are one number over all
-    boxes of a linear model, of which ``last`` is the largest.
-
-    Where gradients are clipped most are. They are looked at once, not once for each box, and so are
-    records that have no others.
-    """
-    inputs, labels = batch
-    found = [
-        constant_entries(last.factors(inputs[:, block], labels[block])[0], clip)
-        for block in _slices(len(labels))
-    ]
-    constant = np.concatenate([entries for entries, _ in found], axis=1)
-    settled = constant.all(axis=0)
-    done, rest = np.flatnonzero(settled), np.flatnonzero(~settled)
-    large = max(RECORDS_AT_ONCE, ELEMENTS_AT_ONCE // last.grids.settings.outputs**2)
-    blocks = [
-        _Block(inputs[:, done[block]], labels[done[block]], None)
-        for block in _slices(len(done), large)
-    ]
-    for block in _slices(len(rest)):
-        own = inputs[:, rest[block]]
-        blocks.append(_Block(own, labels[rest[block]], own * ~constant[:, rest[block]]))
-    return blocks, np.sum([sums for _, sums in found], axis=0)
-
-
-def _slices(records: int, at_once: int = RECORDS_AT_ONCE) -> list[slice]:
-    """Return blocks of records, one of none where there are none."""
-    return [slice(start, start + at_once) for start in range(0, max(records, 1), at_once)]
-
-
-def _mean_bounds(
-    grids: TrainingGrids,
-    clips: list[Clip],
-    batch: tuple[Array, Integers],
-    distances: Integers,
-    low: list[Array],
-    high: list[Array],
-) -> list[tuple[Array, Array]]:
-    """Return lower and upper bounds on each layer's mean gradient in coarse units, shape
-    (distances, units, inputs + 1).
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """One step's bounds on mean gradients.
 
     The boxes of the distances are nested, so what holds over the largest holds over all.
+
+    Attributes:
+        clips: clip of each layer.
+        batch: the records.
+        distances: the distances, increasing.
+        low, high: ends of the weights at each distance, shape (distances, units, inputs + 1).
     """
-    counting, hidden = grids.settings.counting, bool(grids.settings.hidden)
-    alike = all(bool((ends[0] == ends[-1]).all()) for ends in (*low, *high))
 
-    def network(place: int | slice) -> IntervalNetwork:
-        box = place if hidden or isinstance(place, slice) else [place]
-        return IntervalNetwork(grids, [ends[box] for ends in low], [ends[box] for ends in high])
+    clips: list[Clip]
+    batch: _Batch
+    distances: Integers
+    low: list[Array]
+    high: list[Array]
 
-    last = network(-1)
-    settled = [np.zeros((2, 1, 1, 1), np.int64) for _ in clips]
-    if hidden or alike:
-        blocks = [
-            _Block(batch[0][:, block], batch[1][block], batch[0][:, block])
-            for block in _slices(len(batch[1]))
-        ]
-    else:
-        blocks, settled[0] = _settled(last, clips[0], batch)
+    @property
+    def hidden(self) -> bool:
+        """Whether there are hidden layers."""
+        return len(self.clips) > 1
 
-    def of_blocks(network: IntervalNetwork) -> list[list[Factors]]:
-        return [
-            (last if block.summed is None else network).factors(block.inputs, block.labels)
-            for block in blocks
-        ]
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """Rows and columns of each layer's gradient.
 
-    def summed(part: Factors, layer: int, block: _Block) -> Factors:
-        if layer or block.summed is None:
-            return part
-        return replace(part, column_low=block.summed, column_high=block.summed)
+        Rows are units in the first layer, and what enters in later ones.
+        """
+        shapes = (ends.shape[1:] for ends in self.low)
+        return [shape[::-1] if layer else shape for layer, shape in enumerate(shapes)]
 
-    one_by_one = hidden and not alike
-    found = of_blocks(last if one_by_one or alike else network(slice(None)))
-    rows = [len(part.row_low) for part in found[0]]
-    entries = [
-        [
-            Clipped.of(summed(part.box(-1, rows[layer]), layer, block), clips[layer])
-            for layer, part in enumerate(parts)
-            if block.summed is not None
-        ]
-        for block, parts in zip(blocks, found, strict=True)
-    ]
+    def network(self, place: int | slice) -> IntervalNetwork:
+        """Return the network at one of the distances, or at several without hidden layers."""
+        box = place if self.hidden or isinstance(place, slice) else [place]
+        low, high = ([ends[box] for ends in side] for side in (self.low, self.high))
+        return IntervalNetwork(self.batch.grids, low, high)
 
-    def gradients(found: list[list[Factors]]) -> list[_Sides]:
-        layers = []
-        for layer, clip in enumerate(clips):
-            sums = settled[layer]
-            for block, parts, listed in zip(blocks, found, entries, strict=True):
-                if block.summed is not None:
-                    part = summed(parts[layer], layer, block)
-                    sums = sums + block_sums(part, clip, listed[layer], rows[layer])
-            parts = [of_block[layer] for of_block in found]
-            layers.append(
-                (
-                    RecordEnds(parts, sums[0], clip, upper=False),
-                    RecordEnds(parts, sums[1], clip, upper=True),
-                )
-            )
-        return layers
+    def means(self) -> list[tuple[Array, Array]]:
+        """Return lower and upper bounds on each layer's mean gradient in coarse units, shape
+        (distances, units, inputs + 1).
 
-    of_last = gradients(found)
-    of_first = gradients(of_blocks(network(0))) if one_by_one else of_last
-    removable = [
-        [
-            Removable.between(one.box(0), other.box(-1), distances, counting=counting)
-            for one, other in zip(*sides, strict=True)
-        ]
-        for sides in zip(of_first, of_last, strict=True)
-    ]
-
-    def bounds(of_boxes: list[_Sides], k: Integers) -> list[list[Array]]:
-        return [
+        A side of a layer is its negated lower ends, or its upper ends. No pass over the records
+        keeps anything of their number.
+        """
+        alike = all(bool((ends[0] == ends[-1]).all()) for ends in (*self.low, *self.high))
+        records, counting = len(self.batch.order), self.batch.grids.settings.counting
+        sums, reach = self._sums(alike)
+        sides = [
             [
-                mean_bound(ends, k, places, counting=counting)
-                for ends, places in zip(sides, where, strict=True)
+                Smallest.of_none(
+                    total,
+                    most,
+                    self.distances,
+                    clip,
+                    upper=upper,
+                    records=records,
+                    counting=counting,
+                )
+                for total, upper in zip(totals, (False, True), strict=True)
             ]
-            for sides, where in zip(of_boxes, removable, strict=True)
+            for totals, most, clip in zip(sums, reach, self.clips, strict=True)
+        ]
+        if any(len(side.lines) for layer in sides for side in layer):
+            first, last = self.network(0), self.network(-1)
+            for numbers in self.batch.blocks():
+                read = self.batch.read(numbers)
+                of_last = last.factors(*read)
+                of_first = of_last if alike else first.factors(*read)
+                for layer, least, most in zip(sides, of_first, of_last, strict=True):
+                    for side in layer:
+                        side.add(least, most, numbers)
+        removable = [[Removable.of(side) for side in layer] for layer in sides]
+        del sides
+        means = [np.empty((2, len(self.distances), *shape)) for shape in self.shapes]
+
+        def bound(places: slice, layer: int, totals: Integers, ends: list[Array]) -> None:
+            for side, one in enumerate(removable[layer]):
+                means[layer][side, places] = mean_bound(
+                    totals[side],
+                    one.listed(ends[side]),
+                    self.distances[places],
+                    one,
+                    records=records,
+                    counting=counting,
+                )
+
+        for layer, (totals, both) in enumerate(zip(sums, removable, strict=True)):
+            if self.hidden and not alike:
+                bound(slice(1), layer, totals[:, :1], [one.found.low[None] for one in both])
+                bound(slice(-1, None), layer, totals[:, 1:], [one.found.high[None] for one in both])
+            else:
+                bound(
+                    slice(None),
+                    layer,
+                    totals,
+                    self._ends(both, 1 if alike else len(self.distances)),
+                )
+        if self.hidden and not alike:
+            for place, of_place in self._between(removable):
+                for layer, (totals, ends) in enumerate(of_place):
+                    bound(slice(place, place + 1), layer, totals, ends)
+        return [
+            (-negated.swapaxes(1, 2), upper.swapaxes(1, 2)) if layer else (-negated, upper)
+            for layer, (negated, upper) in enumerate(means)
         ]
 
-    if one_by_one:
-        each = [bounds(of_first, distances[:1])]
-        for place in range(1, len(distances) - 1):
-            own = gradients(of_blocks(network(place)))
-            each.append(bounds(own, distances[place : place + 1]))
-        each.append(bounds(of_last, distances[-1:]))
-    else:
-        each = [bounds(of_last, distances)]
-    means = []
-    for layer in range(len(clips)):
-        negated, upper = (np.concatenate([one[layer][side] for one in each]) for side in (0, 1))
-        # Rows are units in the first layer, and what enters in later ones.
-        if layer:
-            negated, upper = negated.swapaxes(1, 2), upper.swapaxes(1, 2)
-        means.append((-negated, upper))
-    return means
+    def _sums(self, alike: bool) -> tuple[list[Integers], list[Array]]:
+        """Return each layer's sums of ends, shape (2, boxes, rows, columns), and sizes that no end
+        exceeds, shape (rows, columns).
+
+        Args:
+            alike: whether all boxes are one.
+
+        Returns:
+            Sums over one box for all, or every box of a linear model, or the smallest and the
+            largest.
+        """
+        first, last, every = self.network(0), self.network(-1), None
+        boxes = 1 if alike else 2 if self.hidden else len(self.distances)
+        if not (alike or self.hidden):
+            every = self.network(slice(None))
+        sums = [np.zeros((2, boxes, *shape), np.int64) for shape in self.shapes]
+        reach = [np.zeros(shape) for shape in self.shapes]
+        for numbers in self.batch.blocks():
+            inputs, labels = self.batch.read(numbers)
+            parts = last.factors(inputs, labels)
+            for size, part in zip(reach, parts, strict=True):
+                np.maximum(size, part.reach(), out=size)
+            if every is not None:
+                # Where gradients are clipped, most entries are one number over all boxes. They are
+                # looked at once, not once for each box, and so are records that have no others.
+                constant, settled = constant_entries(parts[0], self.clips[0])
+                sums[0] += settled
+                rest = np.flatnonzero(~constant.all(axis=0))
+                if not len(rest):
+                    continue
+                inputs = inputs[:, rest]
+                [part] = every.factors(inputs, labels[rest])
+                inputs = inputs * ~constant[:, rest]
+                parts = [replace(part, column_low=inputs, column_high=inputs)]
+            of_boxes = [parts]
+            if self.hidden and not alike:
+                of_boxes.insert(0, first.factors(inputs, labels))
+            for layer, (clip, (rows, _)) in enumerate(zip(self.clips, self.shapes, strict=True)):
+                clipped = Clipped.of(parts[layer].box(-1, rows), clip)
+                found = [block_sums(part[layer], clip, clipped, rows) for part in of_boxes]
+                sums[layer] += np.concatenate(found, axis=1)
+        return sums, reach
+
+    def _ends(self, both: list[Removable], boxes: int) -> list[Array]:
+        """Return the ends of a linear model's records that are worth removing, for both sides,
+        shape (boxes, n).
+        """
+        moving = [np.empty((boxes, len(one.moving))) for one in both]
+        numbers = np.unique(np.concatenate([one.found.record[one.moving] for one in both]))
+        every = self.network(slice(None))
+        for start in range(0, len(numbers), RECORDS_AT_ONCE):
+            own = numbers[start : start + RECORDS_AT_ONCE]
+            [part] = every.factors(*self.batch.read(own))
+            for one, ends in zip(both, moving, strict=True):
+                one.write(ends, part, own)
+        return [one.with_moving(ends) for one, ends in zip(both, moving, strict=True)]
+
+    def _between(
+        self, removable: list[list[Removable]]
+    ) -> Iterator[tuple[int, list[tuple[Integers, list[Array]]]]]:
+        """Yield places of distances between the first and the last, and for each layer there sums
+        of ends, shape (2, 1, rows, columns), and as ``_ends`` those of some records.
+        """
+        last = self.network(-1)
+        moving = sum(len(one.moving) for both in removable for one in both)
+        at_once = max(1, _MOVING_AT_ONCE // max(moving, 1))
+        for start in range(1, len(self.distances) - 1, at_once):
+            places = range(start, min(start + at_once, len(self.distances) - 1))
+            networks = [self.network(place) for place in places]
+            sums = [[np.zeros((2, 1, *shape), np.int64) for shape in self.shapes] for _ in places]
+            ends = [
+                [[np.empty((1, len(one.moving))) for one in both] for both in removable]
+                for _ in places
+            ]
+            for numbers in self.batch.blocks():
+                read = self.batch.read(numbers)
+                clipped = [
+                    Clipped.of(*layer)
+                    for layer in zip(last.factors(*read), self.clips, strict=True)
+                ]
+                for network, totals, written in zip(networks, sums, ends, strict=True):
+                    for layer, part in enumerate(network.factors(*read)):
+                        rows, _ = self.shapes[layer]
+                        totals[layer] += block_sums(part, self.clips[layer], clipped[layer], rows)
+                        for one, own in zip(removable[layer], written[layer], strict=True):
+                            one.write(own, part, numbers)
+            for place, totals, written in zip(places, sums, ends, strict=True):
+                full = [
+                    [one.with_moving(own) for one, own in zip(*both, strict=True)]
+                    for both in zip(removable, written, strict=True)
+                ]
+                yield place, list(zip(totals, full, strict=True))
 
 
 def _check_nested(lower: Sequence[Array], upper: Sequence[Array]) -> None:
@@ -493,4 +562,4 @@ def _whole_numbers(values: npt.ArrayLike, name: str, rows: int, below: int) -> I
         )
     if rows and (array.min() < 0 or array.max() >= below):
         raise InvalidInput(f"{name}: expected integers from 0 to {below - 1}")
-    return array.astype(np.int64)
+    return array.astype(np.int64, copy=False)
