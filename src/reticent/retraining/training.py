@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,7 @@ from reticent.retraining.training_sums import (
 _LINEAR_AT_ONCE = 256  # boxes times units that share what their smallest and largest box tell
 _NESTED_AT_ONCE = 32  # boxes that do with hidden layers
 _MOVING_AT_ONCE = 2**21  # ends of records worth removing, over boxes looked at together
+_LINEAR_RECORDS = 2**13  # records looked at together without hidden layers, where nothing is summed
 _LARGE_BLOCK = 31 * 2**20  # bytes; 32 MiB is the most at which glibc adapts
 
 
@@ -317,15 +319,21 @@ class _Batch(NamedTuple):
     labels: Integers
     order: npt.NDArray[np.int32]
 
-    def blocks(self) -> Iterator[Integers]:
+    def blocks(self, at_once: int) -> Iterator[Integers]:
         """Yield the numbers of some records at a time."""
-        for start in range(0, len(self.order), RECORDS_AT_ONCE):
-            yield np.arange(start, min(start + RECORDS_AT_ONCE, len(self.order)))
+        for start in range(0, len(self.order), at_once):
+            yield np.arange(start, min(start + at_once, len(self.order)))
 
     def read(self, numbers: Integers) -> tuple[Array, Integers]:
         """Return inputs and labels of some records."""
         own = self.order[numbers]
         return self.grids.inputs(self.points[own]), self.labels[own]
+
+
+_Ends = tuple[slice, int, Integers, list[Array]]
+"""Places of distances, a layer, its sums there, shape (2, boxes, rows, columns), and for both sides
+ends of the records that are worth removing, shape (boxes, n).
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,7 +360,12 @@ class _Step:
         """Whether there are hidden layers."""
         return len(self.clips) > 1
 
-    @property
+    @cached_property
+    def alike(self) -> bool:
+        """Whether all boxes are one."""
+        return all(bool((ends[0] == ends[-1]).all()) for ends in (*self.low, *self.high))
+
+    @cached_property
     def shapes(self) -> list[tuple[int, int]]:
         """Rows and columns of each layer's gradient.
 
@@ -367,138 +380,124 @@ class _Step:
         low, high = ([ends[box] for ends in side] for side in (self.low, self.high))
         return IntervalNetwork(self.batch.grids, low, high)
 
+    @property
+    def outermost(self) -> list[IntervalNetwork]:
+        """The smallest and the largest box, in one network where that can be."""
+        if self.alike:
+            return [self.network(-1)]
+        if self.hidden:
+            return [self.network(0), self.network(-1)]
+        return [self.network(slice(None, None, len(self.distances) - 1))]
+
     def means(self) -> list[tuple[Array, Array]]:
         """Return lower and upper bounds on each layer's mean gradient in coarse units, shape
         (distances, units, inputs + 1).
 
-        A side of a layer is its negated lower ends, or its upper ends. No pass over the records
-        keeps anything of their number.
+        Negated lower ends are one *side* of a layer, and upper ends the other.
         """
-        alike = all(bool((ends[0] == ends[-1]).all()) for ends in (*self.low, *self.high))
-        records, counting = len(self.batch.order), self.batch.grids.settings.counting
-        sums, reach = self._sums(alike)
+        fixed: Any = {
+            "records": len(self.batch.order),
+            "counting": self.batch.grids.settings.counting,
+        }
+        sums, reach = self._sums()
         sides = [
             [
-                Smallest.of_none(
-                    total,
-                    most,
-                    self.distances,
-                    clip,
-                    upper=upper,
-                    records=records,
-                    counting=counting,
-                )
+                Smallest.of_none(total, most, self.distances, clip, upper=upper, **fixed)
                 for total, upper in zip(totals, (False, True), strict=True)
             ]
             for totals, most, clip in zip(sums, reach, self.clips, strict=True)
         ]
         if any(len(side.lines) for layer in sides for side in layer):
-            first, last = self.network(0), self.network(-1)
-            for numbers in self.batch.blocks():
-                read = self.batch.read(numbers)
-                of_last = last.factors(*read)
-                of_first = of_last if alike else first.factors(*read)
-                for layer, least, most in zip(sides, of_first, of_last, strict=True):
-                    for side in layer:
-                        side.add(least, most, numbers)
+            self._look(sides)
         removable = [[Removable.of(side) for side in layer] for layer in sides]
-        del sides
         means = [np.empty((2, len(self.distances), *shape)) for shape in self.shapes]
-
-        def bound(places: slice, layer: int, totals: Integers, ends: list[Array]) -> None:
+        for places, layer, totals, ends in self._ends(sums, removable):
             for side, one in enumerate(removable[layer]):
                 means[layer][side, places] = mean_bound(
-                    totals[side],
-                    one.listed(ends[side]),
-                    self.distances[places],
-                    one,
-                    records=records,
-                    counting=counting,
+                    totals[side], one.listed(ends[side]), self.distances[places], one, **fixed
                 )
-
-        for layer, (totals, both) in enumerate(zip(sums, removable, strict=True)):
-            if self.hidden and not alike:
-                bound(slice(1), layer, totals[:, :1], [one.found.low[None] for one in both])
-                bound(slice(-1, None), layer, totals[:, 1:], [one.found.high[None] for one in both])
-            else:
-                bound(
-                    slice(None),
-                    layer,
-                    totals,
-                    self._ends(both, 1 if alike else len(self.distances)),
-                )
-        if self.hidden and not alike:
-            for place, of_place in self._between(removable):
-                for layer, (totals, ends) in enumerate(of_place):
-                    bound(slice(place, place + 1), layer, totals, ends)
         return [
             (-negated.swapaxes(1, 2), upper.swapaxes(1, 2)) if layer else (-negated, upper)
             for layer, (negated, upper) in enumerate(means)
         ]
 
-    def _sums(self, alike: bool) -> tuple[list[Integers], list[Array]]:
+    def _sums(self) -> tuple[list[Integers], list[Array]]:
         """Return each layer's sums of ends, shape (2, boxes, rows, columns), and sizes that no end
         exceeds, shape (rows, columns).
 
-        Args:
-            alike: whether all boxes are one.
-
-        Returns:
-            Sums over one box for all, or every box of a linear model, or the smallest and the
-            largest.
+        The sums are over every box of a linear model, else over the outermost ones.
         """
-        first, last, every = self.network(0), self.network(-1), None
-        boxes = 1 if alike else 2 if self.hidden else len(self.distances)
-        if not (alike or self.hidden):
-            every = self.network(slice(None))
+        settles = not (self.hidden or self.alike)
+        boxes = 1 if self.alike else len(self.distances) if settles else 2
+        networks = [self.network(slice(None))] if settles else self.outermost
+        last = self.network(-1) if settles else networks[-1]
         sums = [np.zeros((2, boxes, *shape), np.int64) for shape in self.shapes]
         reach = [np.zeros(shape) for shape in self.shapes]
-        for numbers in self.batch.blocks():
+        for numbers in self.batch.blocks(RECORDS_AT_ONCE):
             inputs, labels = self.batch.read(numbers)
-            parts = last.factors(inputs, labels)
-            for size, part in zip(reach, parts, strict=True):
+            of_last = last.factors(inputs, labels)
+            for size, part in zip(reach, of_last, strict=True):
                 np.maximum(size, part.reach(), out=size)
-            if every is not None:
+            parts = [of_last]
+            if settles:
                 # Where gradients are clipped, most entries are one number over all boxes. They are
                 # looked at once, not once for each box, and so are records that have no others.
-                constant, settled = constant_entries(parts[0], self.clips[0])
+                constant, settled = constant_entries(of_last[0], self.clips[0])
                 sums[0] += settled
                 rest = np.flatnonzero(~constant.all(axis=0))
                 if not len(rest):
                     continue
                 inputs = inputs[:, rest]
-                [part] = every.factors(inputs, labels[rest])
+                [part] = networks[0].factors(inputs, labels[rest])
                 inputs = inputs * ~constant[:, rest]
-                parts = [replace(part, column_low=inputs, column_high=inputs)]
-            of_boxes = [parts]
-            if self.hidden and not alike:
-                of_boxes.insert(0, first.factors(inputs, labels))
+                parts = [[replace(part, column_low=inputs, column_high=inputs)]]
+            elif not self.alike:
+                parts.insert(0, networks[0].factors(inputs, labels))
             for layer, (clip, (rows, _)) in enumerate(zip(self.clips, self.shapes, strict=True)):
-                clipped = Clipped.of(parts[layer].box(-1, rows), clip)
-                found = [block_sums(part[layer], clip, clipped, rows) for part in of_boxes]
+                clipped = Clipped.of(parts[-1][layer].box(-1, rows), clip)
+                found = [block_sums(part[layer], clip, clipped, rows) for part in parts]
                 sums[layer] += np.concatenate(found, axis=1)
         return sums, reach
 
-    def _ends(self, both: list[Removable], boxes: int) -> list[Array]:
-        """Return the ends of a linear model's records that are worth removing, for both sides,
-        shape (boxes, n).
-        """
-        moving = [np.empty((boxes, len(one.moving))) for one in both]
-        numbers = np.unique(np.concatenate([one.found.record[one.moving] for one in both]))
-        every = self.network(slice(None))
-        for start in range(0, len(numbers), RECORDS_AT_ONCE):
-            own = numbers[start : start + RECORDS_AT_ONCE]
-            [part] = every.factors(*self.batch.read(own))
+    def _look(self, sides: list[list[Smallest]]) -> None:
+        """Look for each side's smallest ends."""
+        networks = self.outermost
+        for numbers in self.batch.blocks(RECORDS_AT_ONCE if self.hidden else _LINEAR_RECORDS):
+            read = self.batch.read(numbers)
+            found = [network.factors(*read) for network in networks]
+            for layer, (rows, _) in enumerate(self.shapes):
+                last = found[-1][layer].box(-1, rows)
+                first = last if self.alike else found[0][layer].box(0, rows)
+                for side in sides[layer]:
+                    side.add(first, last, numbers)
+
+    def _ends(self, sums: list[Integers], removable: list[list[Removable]]) -> Iterator[_Ends]:
+        """Yield ends of the records that are worth removing, over every box."""
+        for layer, (totals, both) in enumerate(zip(sums, removable, strict=True)):
+            if self.alike:
+                yield slice(None), layer, totals, [one.found.high[None] for one in both]
+            elif self.hidden:
+                yield slice(1), layer, totals[:, :1], [one.found.low[None] for one in both]
+                yield slice(-1, None), layer, totals[:, 1:], [one.found.high[None] for one in both]
+            else:
+                yield slice(None), layer, totals, self._linear_ends(both)
+        if self.hidden and not self.alike:
+            yield from self._between(removable)
+
+    def _linear_ends(self, both: list[Removable]) -> list[Array]:
+        """Return a linear model's ends over every box, shape (boxes, n), of both sides."""
+        moving = [np.empty((len(self.distances), len(one.moving))) for one in both]
+        records = np.unique(np.concatenate([one.found.record[one.moving] for one in both]))
+        network = self.network(slice(None))
+        for start in range(0, len(records), RECORDS_AT_ONCE):
+            numbers = records[start : start + RECORDS_AT_ONCE]
+            [part] = network.factors(*self.batch.read(numbers))
             for one, ends in zip(both, moving, strict=True):
-                one.write(ends, part, own)
+                one.write(ends, part, numbers)
         return [one.with_moving(ends) for one, ends in zip(both, moving, strict=True)]
 
-    def _between(
-        self, removable: list[list[Removable]]
-    ) -> Iterator[tuple[int, list[tuple[Integers, list[Array]]]]]:
-        """Yield places of distances between the first and the last, and for each layer there sums
-        of ends, shape (2, 1, rows, columns), and as ``_ends`` those of some records.
-        """
+    def _between(self, removable: list[list[Removable]]) -> Iterator[_Ends]:
+        """Yield ends over the boxes between the outermost ones, and sums there."""
         last = self.network(-1)
         moving = sum(len(one.moving) for both in removable for one in both)
         at_once = max(1, _MOVING_AT_ONCE // max(moving, 1))
@@ -510,24 +509,24 @@ class _Step:
                 [[np.empty((1, len(one.moving))) for one in both] for both in removable]
                 for _ in places
             ]
-            for numbers in self.batch.blocks():
+            for numbers in self.batch.blocks(RECORDS_AT_ONCE):
                 read = self.batch.read(numbers)
                 clipped = [
-                    Clipped.of(*layer)
-                    for layer in zip(last.factors(*read), self.clips, strict=True)
+                    Clipped.of(part, clip)
+                    for part, clip in zip(last.factors(*read), self.clips, strict=True)
                 ]
                 for network, totals, written in zip(networks, sums, ends, strict=True):
                     for layer, part in enumerate(network.factors(*read)):
-                        rows, _ = self.shapes[layer]
-                        totals[layer] += block_sums(part, self.clips[layer], clipped[layer], rows)
+                        clip, rows = self.clips[layer], self.shapes[layer][0]
+                        totals[layer] += block_sums(part, clip, clipped[layer], rows)
                         for one, own in zip(removable[layer], written[layer], strict=True):
                             one.write(own, part, numbers)
             for place, totals, written in zip(places, sums, ends, strict=True):
-                full = [
-                    [one.with_moving(own) for one, own in zip(*both, strict=True)]
-                    for both in zip(removable, written, strict=True)
-                ]
-                yield place, list(zip(totals, full, strict=True))
+                for layer, both in enumerate(removable):
+                    found = [
+                        one.with_moving(own) for one, own in zip(both, written[layer], strict=True)
+                    ]
+                    yield slice(place, place + 1), layer, totals[layer], found
 
 
 def _check_nested(lower: Sequence[Array], upper: Sequence[Array]) -> None:
