@@ -464,8 +464,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "records worth removing at a distance between are looked for over the largest box",
         "retraining/training_sums.py",
-        "kept = smallest.min(axis=1) < limit[own]",
-        "kept = largest.min(axis=1) < limit[own]",
+        "listed = low < self.bars[own, None]",
+        "listed = high < self.bars[own, None]",
     ),
     Fault(
         "rounded sums of replacements count as many removed as added, never fewer",
