@@ -242,7 +242,7 @@ class Records:
             points,
             np.where(truth == 1, 1.0, -1.0),
             settings.cut_offsets(offsets, len(rows)),
-            np.array(settings.class_weights)[truth.astype(np.int64, copy=False)],
+            np.where(truth == 1, *reversed(settings.class_weights)),
         )
 
     def blocks(self) -> Iterator[Records]:

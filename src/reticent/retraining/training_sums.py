@@ -327,8 +327,9 @@ class Smallest:
                 listed = low < self.bars[own, None]
                 np.put_along_axis(listed, order[:, :k], False, axis=1)
                 line, other = np.nonzero(listed)
-                found = record[line, other], low[line, other], high[line, other]
-                self.others.append(_Found(own[line], *found))
+                if len(line):
+                    found = record[line, other], low[line, other], high[line, other]
+                    self.others.append(_Found(own[line], *found))
             for kept, values in ((self.low, low), (self.high, high), (self.records, record)):
                 kept[own] = np.take_along_axis(values, order[:, :k], axis=1)
 

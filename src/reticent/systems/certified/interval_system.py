@@ -102,6 +102,16 @@ class _Share:
     rows: npt.NDArray[np.int32] | None
     initial: list[Array]
 
+    @property
+    def records(self) -> tuple[Array, Integers]:
+        """The member's own records, copied where there are others."""
+        own = slice(None) if self.rows is None else self.rows
+        return self.points[own], self.labels[own]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send a worker in another process no other member's records."""
+        return _Share, (*self.records, None, self.initial)
+
     def intervals(
         self,
         training: TrainingSettings,
@@ -109,10 +119,8 @@ class _Share:
         n_jobs: int | None = 1,
     ) -> ParameterIntervals:
         """The certificate of this member."""
-        own = slice(None) if self.rows is None else self.rows
         return parameter_intervals(
-            self.points[own],
-            self.labels[own],
+            *self.records,
             training,
             k_max=k_max,
             initial=self.initial,
@@ -160,7 +168,8 @@ class IntervalSystem(CertifiedSystem):
 
         Raises:
             NotFittedYet: before ``fit``.
-            InvalidInput: the system was loaded or unpickled, and has no records.
+            InvalidInput: the system was loaded or unpickled, and has no records, or the arrays that
+                ``fit`` was given were changed in place: it has no copy of them.
 
         References:
             Sosnin, Müller, Baader, Tsay and Wicker (2024), "Certified robustness to data poisoning

@@ -35,7 +35,7 @@ _TRAINING = ("records", "units", "reach", "steps", "spread")
 _FARTHEST = 8.0
 """Log odds of public models are cut there: 1 in 3,000."""
 
-Pair = tuple[Array, Integers, Array | None]
+Pair = tuple[Array, npt.NDArray[np.int8], Array | None]
 """Rows of two labels, which of them have the second, and their offsets."""
 
 
@@ -162,7 +162,7 @@ def _pairs(
         if classes > 2:
             chosen = (labels == pair[0]) | (labels == pair[1])
         rows, offsets = rows_of_pair(points[chosen], own, pair)
-        yield rows, (labels[chosen] == pair[1]).astype(np.int64), offsets
+        yield rows, (labels[chosen] == pair[1]).view(np.int8), offsets
 
 
 def _weights_of_pairs(weights: tuple[float, ...]) -> Iterator[tuple[float, float]]:
