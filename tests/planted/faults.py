@@ -491,8 +491,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a record's batch is its place in the list",
         "retraining/record_keys.py",
-        "return np.array([int.from_bytes(digest) % size for digest in digests], dtype=np.int64)",
-        "return np.arange(sum(1 for _ in digests), dtype=np.int64) % size",
+        "found = (int.from_bytes(digest) % size for digest in digests)",
+        "found = (place % size for place, _ in enumerate(digests))",
     ),
     Fault(
         "one person owns two records of a certified hidden layer",

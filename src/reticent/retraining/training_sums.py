@@ -305,8 +305,8 @@ class Smallest:
             first, last: factors of the smallest and of the largest box.
             numbers: the records' numbers.
         """
-        k = self.high.shape[1]
-        open_ = np.flatnonzero(self.bars > -self.clip.below)  # no end is below that
+        k, least = self.high.shape[1], -self.clip.below
+        open_ = np.flatnonzero(self.bars > least)
         at_once = max(1, _ENDS_AT_ONCE // max(len(numbers), 1))
         for place in range(0, len(open_), at_once):
             own = open_[place : place + at_once]
@@ -316,6 +316,13 @@ class Smallest:
                 continue
             own, low = own[near], low[near]
             high = low if first is last else self._ends(last, own)
+            # As many as possible are best: which of them, is of no consequence.
+            known = (self.high[own] == least).sum(axis=1) + (high == least).sum(axis=1)
+            settled = self.large[own] & (known >= k)
+            self.high[own[settled]], self.bars[own[settled]] = least, least
+            own, low, high = own[~settled], low[~settled], high[~settled]
+            if not len(own):
+                continue
             record = np.broadcast_to(numbers.astype(np.int32), low.shape)
             low = np.concatenate([self.low[own], low], axis=1)
             high = np.concatenate([self.high[own], high], axis=1)
