@@ -333,6 +333,26 @@ class _Batch(NamedTuple):
         return self.grids.inputs(rows), self.labels.take(own)
 
 
+class _Unsettled(NamedTuple):
+    """Records whose clipped entries are not all one number over all boxes.
+
+    Attributes:
+        numbers: their numbers in the batch.
+        inputs, labels: the records.
+        summed: inputs, 0 where an entry is one number.
+    """
+
+    numbers: Integers
+    inputs: Array
+    labels: Integers
+    summed: Array
+
+    @classmethod
+    def joined(cls, parts: list[_Unsettled]) -> _Unsettled:
+        """Return several parts as one."""
+        return cls(*(np.concatenate(values, axis=-1) for values in zip(*parts, strict=True)))
+
+
 _Ends = tuple[slice, int, Integers, list[Array]]
 """Places of distances, a layer, its sums there, shape (2, boxes, rows, columns), and for both sides
 ends of the records that are worth removing, shape (boxes, n).
@@ -432,43 +452,64 @@ class _Step:
 
         The sums are over every box of a linear model, else over the outermost ones.
         """
-        settles = not (self.hidden or self.alike)
-        boxes = 1 if self.alike else len(self.distances) if settles else 2
-        networks = [self.network(slice(None))] if settles else self.outermost
-        last = self.network(-1) if settles else networks[-1]
-        sums = [np.zeros((2, boxes, *shape), np.int64) for shape in self.shapes]
         reach = [np.zeros(shape) for shape in self.shapes]
-        reaches = len(self.distances) > 1 or self.distances[0] > 0
-        held = _HELD
+        if not (self.hidden or self.alike):
+            return [self._linear_sums(reach[0])], reach
+        networks = self.outermost
+        sums = [np.zeros((2, len(networks), *shape), np.int64) for shape in self.shapes]
+        for numbers in self.batch.blocks(RECORDS_AT_ONCE):
+            read = self.batch.read(numbers)
+            parts = [network.factors(*read) for network in networks]
+            for layer, (clip, (rows, _)) in enumerate(zip(self.clips, self.shapes, strict=True)):
+                last = parts[-1][layer]
+                if self.distances[-1]:
+                    np.maximum(reach[layer], last.reach(), out=reach[layer])
+                clipped = Clipped.of(last, clip)
+                for place, part in enumerate(parts):
+                    found = block_sums(part[layer], clip, clipped, rows)
+                    sums[layer][:, place : place + 1] += found
+        return sums, reach
+
+    def _linear_sums(self, reach: Array) -> Integers:
+        """Return a linear model's sums over every box, and raise ``reach`` to its sizes."""
+        [clip], [(rows, columns)] = self.clips, self.shapes
+        sums = np.zeros((2, len(self.distances), rows, columns), np.int64)
+        network, held = self.network(slice(None)), 0
+        for numbers, inputs, labels, summed in self._unsettled(sums, reach):
+            [part] = network.factors(inputs, labels)
+            held += 2 * part.row_low.size
+            if held <= _HELD:
+                self.held.append((numbers, part))
+            part = replace(part, column_low=summed, column_high=summed)
+            sums += block_sums(part, clip, Clipped.of(part.box(-1, rows), clip), rows)
+        return sums
+
+    def _unsettled(self, sums: Integers, reach: Array) -> Iterator[_Unsettled]:
+        """Add to the sums those clipped entries that are one number over all boxes, and yield the
+        records that have others.
+
+        Where gradients are clipped most are. They are looked at once, not once for each box, and so
+        are records that have no others.
+        """
+        last, number = self.network(-1), 0
+        waiting: list[_Unsettled] = []
         for numbers in self.batch.blocks(RECORDS_AT_ONCE):
             inputs, labels = self.batch.read(numbers)
-            of_last = last.factors(inputs, labels)
-            if reaches:
-                for size, part in zip(reach, of_last, strict=True):
-                    np.maximum(size, part.reach(), out=size)
-            parts = [of_last]
-            if settles:
-                # Where gradients are clipped, most entries are one number over all boxes. They are
-                # looked at once, not once for each box, and so are records that have no others.
-                constant, settled = constant_entries(of_last[0], self.clips[0])
-                sums[0] += settled
-                rest = np.flatnonzero(~constant.all(axis=0))
-                if not len(rest):
-                    continue
+            [part] = last.factors(inputs, labels)
+            np.maximum(reach, part.reach(), out=reach)
+            constant, settled = constant_entries(part, self.clips[0])
+            sums += settled
+            rest = np.flatnonzero(~constant.all(axis=0))
+            if waiting and number + len(rest) > RECORDS_AT_ONCE:
+                yield _Unsettled.joined(waiting)
+                waiting, number = [], 0
+            if len(rest):
                 inputs = inputs[:, rest]
-                [part] = networks[0].factors(inputs, labels[rest])
-                held -= 2 * part.row_low.size
-                if held > 0:
-                    self.held.append((numbers[rest], part))
-                inputs = inputs * ~constant[:, rest]
-                parts = [[replace(part, column_low=inputs, column_high=inputs)]]
-            elif not self.alike:
-                parts.insert(0, networks[0].factors(inputs, labels))
-            for layer, (clip, (rows, _)) in enumerate(zip(self.clips, self.shapes, strict=True)):
-                clipped = Clipped.of(parts[-1][layer].box(-1, rows), clip)
-                found = [block_sums(part[layer], clip, clipped, rows) for part in parts]
-                sums[layer] += np.concatenate(found, axis=1)
-        return sums, reach
+                summed = inputs * ~constant[:, rest]
+                waiting.append(_Unsettled(numbers[rest], inputs, labels[rest], summed))
+                number += len(rest)
+        if waiting:
+            yield _Unsettled.joined(waiting)
 
     def _look(self, sides: list[list[Smallest]]) -> None:
         """Look for each side's smallest ends."""
