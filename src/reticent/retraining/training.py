@@ -10,7 +10,7 @@ from changing (docs/certified.md, theorem 1).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,7 +21,7 @@ from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import CertificationFailed, InvalidInput
 from reticent.core.workers import results_of, workers_of
-from reticent.retraining.training_network import Factors, IntervalNetwork
+from reticent.retraining.training_network import IntervalNetwork
 from reticent.retraining.training_settings import RECORDS_AT_ONCE, TrainingGrids, TrainingSettings
 from reticent.retraining.training_sums import (
     Clip,
@@ -37,7 +37,6 @@ _LINEAR_AT_ONCE = 256  # boxes times units that share what their smallest and la
 _NESTED_AT_ONCE = 32  # boxes that do with hidden layers
 _MOVING_AT_ONCE = 2**21  # ends of records worth removing, over boxes looked at together
 _LINEAR_RECORDS = 2**13  # records looked at together without hidden layers, where nothing is summed
-_HELD = 2**19  # row values that are held between two passes over the records
 _LARGE_BLOCK = 31 * 2**20  # bytes; 32 MiB is the most at which glibc adapts
 
 
@@ -337,12 +336,10 @@ class _Unsettled(NamedTuple):
     """Records whose clipped entries are not all one number over all boxes.
 
     Attributes:
-        numbers: their numbers in the batch.
         inputs, labels: the records.
         summed: inputs, 0 where an entry is one number.
     """
 
-    numbers: Integers
     inputs: Array
     labels: Integers
     summed: Array
@@ -370,7 +367,6 @@ class _Step:
         batch: the records.
         distances: the distances, increasing.
         low, high: ends of the weights at each distance, shape (distances, units, inputs + 1).
-        held: the first numbers and factors of records that are not one number over all boxes.
     """
 
     clips: list[Clip]
@@ -378,7 +374,6 @@ class _Step:
     distances: Integers
     low: list[Array]
     high: list[Array]
-    held: list[tuple[Integers, Factors]] = field(default_factory=list)
 
     @property
     def hidden(self) -> bool:
@@ -474,12 +469,9 @@ class _Step:
         """Return a linear model's sums over every box, and raise ``reach`` to its sizes."""
         [clip], [(rows, columns)] = self.clips, self.shapes
         sums = np.zeros((2, len(self.distances), rows, columns), np.int64)
-        network, held = self.network(slice(None)), 0
-        for numbers, inputs, labels, summed in self._unsettled(sums, reach):
+        network = self.network(slice(None))
+        for inputs, labels, summed in self._unsettled(sums, reach):
             [part] = network.factors(inputs, labels)
-            held += 2 * part.row_low.size
-            if held <= _HELD:
-                self.held.append((numbers, part))
             part = replace(part, column_low=summed, column_high=summed)
             sums += block_sums(part, clip, Clipped.of(part.box(-1, rows), clip), rows)
         return sums
@@ -506,7 +498,7 @@ class _Step:
             if len(rest):
                 inputs = inputs[:, rest]
                 summed = inputs * ~constant[:, rest]
-                waiting.append(_Unsettled(numbers[rest], inputs, labels[rest], summed))
+                waiting.append(_Unsettled(inputs, labels[rest], summed))
                 number += len(rest)
         if waiting:
             yield _Unsettled.joined(waiting)
@@ -540,11 +532,6 @@ class _Step:
         """Return a linear model's ends over every box, shape (boxes, n), of both sides."""
         moving = [np.empty((len(self.distances), len(one.moving))) for one in both]
         records = np.unique(np.concatenate([one.found.record[one.moving] for one in both]))
-        for numbers, part in self.held:
-            for one, ends in zip(both, moving, strict=True):
-                one.write(ends, part, numbers)
-        if self.held:
-            records = records[records > self.held[-1][0][-1]]
         network = self.network(slice(None))
         for start in range(0, len(records), RECORDS_AT_ONCE):
             numbers = records[start : start + RECORDS_AT_ONCE]
