@@ -130,7 +130,7 @@ def both_ends(X: Array, settings: TrainingSettings, k_max: int) -> None:
 PARTS = {
     "bounds of weights times records": "factors",
     "sums of both ends of clipped gradients": "block_sums",
-    "the records worth removing at some k": "between",
+    "the records worth removing at some k": "add",
     "the k changes that move a mean most": "mean_bound",
 }
 """What is printed, and the function that does it; none of them calls another one."""

@@ -464,8 +464,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "records worth removing at a distance between are looked for over the largest box",
         "retraining/training_sums.py",
-        "kept = smallest.min(axis=1) < limit[own]",
-        "kept = largest.min(axis=1) < limit[own]",
+        "listed = low < self.bars[own, None]",
+        "listed = high < self.bars[own, None]",
     ),
     Fault(
         "rounded sums of replacements count as many removed as added, never fewer",
@@ -491,8 +491,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "a record's batch is its place in the list",
         "retraining/record_keys.py",
-        "return np.array([int.from_bytes(digest) % size for digest in digests], dtype=np.int64)",
-        "return np.arange(sum(1 for _ in digests), dtype=np.int64) % size",
+        "found = (int.from_bytes(digest) % size for digest in digests)",
+        "found = (place % size for place, _ in enumerate(digests))",
     ),
     Fault(
         "one person owns two records of a certified hidden layer",

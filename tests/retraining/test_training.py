@@ -118,16 +118,17 @@ def retrained(settings: TrainingSettings, data: Records) -> list[np.ndarray]:
     return plain_training(*data, settings, initial=initial, batch=batches(settings, *data))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_any_partition_of_the_records_gives_the_same_bits(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sums over partitions are whole numbers: neither their sizes nor the records' order shows."""
-    settings, random = settings_of(name), np.random.default_rng(3)
+    settings, random = settings_of(case), np.random.default_rng(3)
     X, labels = draw(random, 51, settings.classes)
     one = certified(settings, (X, labels), 3)
     for partitions in (3, 17):
-        monkeypatch.setattr(training, "RECORDS_AT_ONCE", 51 // partitions)
+        for name in ("RECORDS_AT_ONCE", "_LINEAR_RECORDS", "_MOVING_AT_ONCE"):
+            monkeypatch.setattr(training, name, 51 // partitions)
         order = random.permutation(51)
         many = certified(settings, (X[order], labels[order]), 3)
         for left, right in zip((*one.lower, *one.upper), (*many.lower, *many.upper), strict=True):

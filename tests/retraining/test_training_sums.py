@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from reticent.retraining.training_network import Factors
 from reticent.retraining.training_sums import (
     Clip,
     Clipped,
-    RecordEnds,
     Removable,
+    Smallest,
     block_sums,
     constant_entries,
     mean_bound,
@@ -39,25 +40,33 @@ def largest_mean(values: list[int], gamma: int, k: int, *, counting: str) -> Fra
     return max(means)
 
 
-def record_ends(values: np.ndarray, clip: Clip, *, blocks: int = 1) -> RecordEnds:
-    """Upper ends of one row and column that are ``values``, shape (boxes, records)."""
-    parts = []
-    for block in np.array_split(values.astype(float), blocks, axis=1):
-        one = np.ones((1, block.shape[1]))
-        parts.append(Factors(block, block, one, one))
+def bounds(
+    values: np.ndarray, clip: Clip, distances: np.ndarray, *, counting: str, blocks: int = 1
+) -> list[float]:
+    """Bounds at increasing distances, whose boxes are nested, from the upper ends of one row and
+    column, shape (boxes, records), of which there may be one for all distances.
+    """
+    records = values.shape[1]
     total = values.astype(np.int64).sum(axis=1)[:, None, None]
-    return RecordEnds(parts, total, clip, upper=True)
-
-
-def bounds(ends: RecordEnds, distances: np.ndarray, *, counting: str) -> list[float]:
-    """Bounds at increasing distances, whose boxes are nested."""
-    removable = Removable.between(ends.box(0), ends.box(-1), distances, counting=counting)
-    return mean_bound(ends, distances, removable, counting=counting)[:, 0, 0].tolist()
+    reach = np.abs(values).max(initial=0)[None, None].astype(float)
+    fixed: Any = {"records": records, "counting": counting}
+    smallest = Smallest.of_none(total, reach, distances, clip, upper=True, **fixed)
+    parts = []
+    for numbers in np.array_split(np.arange(records), blocks):
+        block, one = values[:, numbers].astype(float), np.ones((1, len(numbers)))
+        parts.append((Factors(block, block, one, one), numbers))
+        smallest.add(parts[-1][0].box(0, 1), parts[-1][0].box(-1, 1), numbers)
+    removable = Removable.of(smallest)
+    moving = np.full((len(values), len(removable.moving)), np.nan)
+    for part, numbers in parts:
+        if len(numbers):
+            removable.write(moving, part, numbers)
+    ends = removable.listed(removable.with_moving(moving))
+    return mean_bound(total, ends, distances, removable, **fixed)[:, 0, 0].tolist()
 
 
 def bound(values: np.ndarray, gamma: int, k: int, *, counting: str) -> float:
-    ends = record_ends(values[None], Clip(gamma, gamma, 0))
-    return bounds(ends, np.array([k]), counting=counting)[0]
+    return bounds(values[None], Clip(gamma, gamma, 0), np.array([k]), counting=counting)[0]
 
 
 @pytest.mark.parametrize("counting", ["add-remove", "replace", "remove", "insert"])
@@ -113,11 +122,11 @@ def test_shortcuts_never_change_a_bound(shift: int, blocks: int) -> None:
         clip = Clip(1000 - int(random.integers(2)), 1000, shift)
         values = nested_values(random, clip, 4)
         distances = np.sort(random.integers(0, int(random.choice([5, 40])), 4))
-        ends = record_ends(values, clip, blocks=blocks)
         expected = [
             searched(ends, clip, k) for ends, k in zip(values, distances.tolist(), strict=True)
         ]
-        assert bounds(ends, distances, counting="add-remove") == expected
+        found = bounds(values, clip, distances, counting="add-remove", blocks=blocks)
+        assert found == expected
         kept = -(-values.sum(axis=1) // 2**shift) + distances * clip.coarse
         removals += sum(np.array(expected) > kept / (40 + distances))
     assert removals > 100
@@ -131,7 +140,7 @@ def test_replacements_are_those_of_sorting_every_record(shift: int, blocks: int)
         clip = Clip(1000 - int(random.integers(2)), 1000, shift)
         values = nested_values(random, clip, 4)
         distances = np.sort(random.integers(0, 45, 4))
-        found = bounds(record_ends(values, clip, blocks=blocks), distances, counting="replace")
+        found = bounds(values, clip, distances, counting="replace", blocks=blocks)
         gamma = -(-1000 // 2**shift)
         expected = [
             max(
@@ -157,7 +166,7 @@ def test_rounded_bounds_nest_between_neighbours(counting: str) -> None:
         values = 1024 - random.integers(0, int(random.choice([2, 12, 40])), (1, 7))
         n = int(random.integers(7))
         fewer, more = (
-            np.array(bounds(record_ends(values[:, :size], clip), distances, counting=counting))
+            np.array(bounds(values[:, :size], clip, distances, counting=counting))
             for size in (n, n + 1)
         )
         assert (fewer[:-1] <= more[1:]).all()
@@ -188,6 +197,16 @@ def test_sums_of_clipped_products_are_exact(gamma: float, exact_columns: bool) -
     factors, clip = Factors(low, high, left, right), Clip(gamma, gamma, 0)
     around = Factors(low - (low > 0), high + 1, left, right if exact_columns else right + 1)
     sums = block_sums(factors, clip, Clipped.of(around, clip), rows=3)
+    smallest = Smallest.of_none(
+        sums[0],
+        factors.reach(),
+        np.array([30]),
+        clip,
+        upper=False,
+        records=30,
+        counting="remove",
+    )
+    smallest.add(factors, factors, np.arange(30))
     if exact_columns:
         constant, of_constant = constant_entries(factors, clip)
     for row in range(3):
@@ -201,8 +220,7 @@ def test_sums_of_clipped_products_are_exact(gamma: float, exact_columns: bool) -
                 ]
             )
             assert (sums[:, 0, row, column] * [-1, 1]).tolist() == ranges.sum(axis=0).tolist()
-            ends = RecordEnds([factors], sums[0], clip, upper=False)
-            assert (-ends.of(np.array([2 * row + column]))[0]).tolist() == ranges[:, 0].tolist()
+            assert sorted(-smallest.low[2 * row + column]) == sorted(ranges[:, 0])
             if exact_columns:
                 chosen = ranges[constant[column]]
                 assert (chosen[:, 0] == chosen[:, 1]).all()

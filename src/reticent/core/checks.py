@@ -60,14 +60,22 @@ def finite_array(
         )
     if array.size == 0 and not allow_empty:
         raise InvalidInput(f"{name}: expected at least one value, got shape={array.shape}")
-    with np.errstate(all="ignore"):
-        total = array.sum()  # finite only if all are, and makes no array of their size
-    if not np.isfinite(total) and (bad := ~np.isfinite(array)).any():
+    if not finite_sum(array) and (bad := ~np.isfinite(array)).any():
         kind = "NaN" if np.isnan(array).any() else "infinity"
         raise InvalidInput(
             f"{name}: contains {kind} ({int(bad.sum())} of {array.size} values are not finite)"
         )
     return array
+
+
+def finite_sum(array: Array) -> bool:
+    """Return whether a sum of all numbers is finite: only if they are. It makes no array of their
+    size.
+    """
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(array.sum()))
 
 
 def as_array(values: Any, *, name: str) -> npt.NDArray[Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from reticent.core.arrays import Array
+from reticent.core.checks import finite_sum
 
 _ALIGNMENT = 64  # bytes; of a cache line and of the widest vector registers
 
@@ -76,6 +77,8 @@ def finite_or_zero(rows: Array) -> Array:
         >>> finite_or_zero(np.array([[1.0, np.inf], [2.0, 3.0]])).tolist()
         [[0.0, 0.0], [2.0, 3.0]]
     """
+    if finite_sum(rows):
+        return rows
     finite = np.isfinite(rows).all(axis=1, keepdims=True)
     return rows if finite.all() else np.where(finite, rows, 0.0)
 

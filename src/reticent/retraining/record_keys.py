@@ -110,7 +110,8 @@ def record_buckets(identities: Sequence[bytes], *, buckets: int, purpose: str) -
     """
     size, secret = count(buckets, name="buckets"), purpose.encode()
     digests = (blake2b(key, key=secret, digest_size=8).digest() for key in identities)
-    return np.array([int.from_bytes(digest) % size for digest in digests], dtype=np.int64)
+    found = (int.from_bytes(digest) % size for digest in digests)
+    return np.fromiter(found, dtype=np.int64, count=len(identities))
 
 
 def _as_bytes(key: Any) -> bytes:

@@ -221,7 +221,9 @@ class Records:
         Raises:
             InvalidInput: shapes or labels that do not fit. Values are never shown.
         """
-        rows = finite_array(X, name="X", ndim=2, columns=settings.features, allow_empty=True)
+        rows = finite_array(
+            X, name="X", ndim=2, columns=settings.features, allow_empty=True, copy=False
+        )
         truth = np.asarray(labels)
         if truth.shape != (len(rows),) or (truth.dtype.kind not in "iu" and len(rows)):
             raise InvalidInput(
@@ -232,11 +234,15 @@ class Records:
             raise InvalidInput("labels: expected 0 or 1")
         if len(rows) > MOST_RECORDS:
             raise InvalidInput(f"X: expected at most {MOST_RECORDS} records, got {len(rows)}")
+        points = np.empty((len(rows), settings.features + 1))
+        for start in range(0, len(rows), BLOCK):
+            part = slice(start, start + BLOCK)
+            points[part] = settings.points(rows[part])
         return cls(
-            settings.points(rows),
+            points,
             np.where(truth == 1, 1.0, -1.0),
             settings.cut_offsets(offsets, len(rows)),
-            np.array(settings.class_weights)[truth.astype(np.int64)],
+            np.where(truth == 1, *reversed(settings.class_weights)),
         )
 
     def blocks(self) -> Iterator[Records]:

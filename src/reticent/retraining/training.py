@@ -9,9 +9,10 @@ from changing (docs/certified.md, theorem 1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +21,13 @@ from reticent.core.arrays import Array, Integers
 from reticent.core.checks import count, finite_array
 from reticent.core.errors import CertificationFailed, InvalidInput
 from reticent.core.workers import results_of, workers_of
-from reticent.retraining.training_network import ELEMENTS_AT_ONCE, Factors, IntervalNetwork
+from reticent.retraining.training_network import IntervalNetwork
 from reticent.retraining.training_settings import RECORDS_AT_ONCE, TrainingGrids, TrainingSettings
 from reticent.retraining.training_sums import (
     Clip,
     Clipped,
-    RecordEnds,
     Removable,
+    Smallest,
     block_sums,
     constant_entries,
     mean_bound,
@@ -34,6 +35,8 @@ from reticent.retraining.training_sums import (
 
 _LINEAR_AT_ONCE = 256  # boxes times units that share what their smallest and largest box tell
 _NESTED_AT_ONCE = 32  # boxes that do with hidden layers
+_MOVING_AT_ONCE = 2**21  # ends of records worth removing, over boxes looked at together
+_LINEAR_RECORDS = 2**13  # records looked at together without hidden layers, where nothing is summed
 _LARGE_BLOCK = 31 * 2**20  # bytes; 32 MiB is the most at which glibc adapts
 
 
@@ -211,12 +214,9 @@ def parameter_intervals(
         X, name="X", ndim=2, columns=settings.features, allow_empty=True, copy=False
     )
     truth = _whole_numbers(labels, "labels", len(points), settings.classes)
-    member = _whole_numbers(
-        np.zeros(len(points), int) if batch is None else batch,
-        "batch",
-        len(points),
-        settings.batches,
-    )
+    member = None
+    if batch is not None:
+        member = _whole_numbers(batch, "batch", len(points), settings.batches)
     if batch is None and settings.batches > 1:
         raise InvalidInput(
             f"batch: expected the batch of every record, as batches={settings.batches!r}; see "
@@ -233,10 +233,12 @@ def parameter_intervals(
         )
     batches = []
     for index in range(settings.batches):
-        own = np.flatnonzero(member == index)
+        own = np.arange(len(points), dtype=np.int32)
+        if member is not None:
+            own = own[member == index]
         # By labels: most blocks of records then have signals of one sign.
-        own = own[np.argsort(truth[own], kind="stable")]
-        batches.append((grids.inputs(points[own]), truth[own]))
+        order = np.argsort(truth[own].astype(np.min_scalar_type(settings.classes)), kind="stable")
+        batches.append(_Batch(grids, points, truth, own[order]))
     group = _NESTED_AT_ONCE if settings.hidden else max(1, _LINEAR_AT_ONCE // settings.outputs)
     number = -(-(k_max + 1) // group)
     if settings.hidden:
@@ -271,7 +273,7 @@ def _keep_freed_memory() -> None:
 def _trained(
     grids: TrainingGrids,
     clips: list[Clip],
-    batches: list[tuple[Array, Integers]],
+    batches: list[_Batch],
     distances: Integers,
 ) -> tuple[list[Array], list[Array]]:
     """Return lower and upper weights at the given distances.
@@ -287,7 +289,7 @@ def _trained(
         batch = batches[step % settings.batches]
         rate = settings.rate(step)
         kept = 1.0 - rate * settings.weight_decay
-        means = _mean_bounds(grids, clips, batch, distances, low, high)
+        means = _Step(clips, batch, distances, low, high).means()
         for layer, (clip, bounds) in enumerate(zip(clips, means, strict=True)):
             unit = grids.signal_units[layer] * grids.activation_units[layer] * 2.0**clip.shift
             size = rate * (unit / grids.weight_units[layer])
@@ -303,162 +305,272 @@ def _trained(
     return low, high
 
 
-class _Block(NamedTuple):
-    """Some records of a batch.
+class _Batch(NamedTuple):
+    """A batch of records, which is read a block at a time.
+
+    Attributes:
+        grids: units.
+        points, labels: all records, as they were given.
+        order: those of this batch.
+    """
+
+    grids: TrainingGrids
+    points: Array
+    labels: Integers
+    order: npt.NDArray[np.int32]
+
+    def blocks(self, at_once: int) -> Iterator[Integers]:
+        """Yield the numbers of some records at a time."""
+        for start in range(0, len(self.order), at_once):
+            yield np.arange(start, min(start + at_once, len(self.order)))
+
+    def read(self, numbers: Integers) -> tuple[Array, Integers]:
+        """Return inputs and labels of some records."""
+        own = self.order[numbers]
+        # Taking is three times as fast, and copies an array of another layout as a whole.
+        rows = self.points.take(own, axis=0) if self.points.flags.c_contiguous else self.points[own]
+        return self.grids.inputs(rows), self.labels.take(own)
+
+
+class _Unsettled(NamedTuple):
+    """Records whose clipped entries are not all one number over all boxes.
 
     Attributes:
         inputs, labels: the records.
-        summed: inputs, 0 where a clipped entry of the gradient is one number over all boxes, or
-            None where every entry is.
+        summed: inputs, 0 where an entry is one number.
     """
 
     inputs: Array
     labels: Integers
-    summed: Array | None
+    summed: Array
+
+    @classmethod
+    def joined(cls, parts: list[_Unsettled]) -> _Unsettled:
+        """Return several parts as one."""
+        return cls(*(np.concatenate(values, axis=-1) for values in zip(*parts, strict=True)))
 
 
-_Sides = tuple[RecordEnds, RecordEnds]
-"""A layer's gradients: negated lower ends, and upper ends."""
+_Ends = tuple[slice, int, Integers, list[Array]]
+"""Places of distances, a layer, its sums there, shape (2, boxes, rows, columns), and for both sides
+ends of the records that are worth removing, shape (boxes, n).
+"""
 
 
-def _settled(
-    last: IntervalNetwork, clip: Clip, batch: tuple[Array, Integers]
-) -> tuple[list[_Block], Integers]:
-    """Return a batch in blocks, and sums of those clipped entries that are one number over all
-    boxes of a linear model, of which ``last`` is the largest.
-
-    Where gradients are clipped most are. They are looked at once, not once for each box, and so are
-    records that have no others.
-    """
-    inputs, labels = batch
-    found = [
-        constant_entries(last.factors(inputs[:, block], labels[block])[0], clip)
-        for block in _slices(len(labels))
-    ]
-    constant = np.concatenate([entries for entries, _ in found], axis=1)
-    settled = constant.all(axis=0)
-    done, rest = np.flatnonzero(settled), np.flatnonzero(~settled)
-    large = max(RECORDS_AT_ONCE, ELEMENTS_AT_ONCE // last.grids.settings.outputs**2)
-    blocks = [
-        _Block(inputs[:, done[block]], labels[done[block]], None)
-        for block in _slices(len(done), large)
-    ]
-    for block in _slices(len(rest)):
-        own = inputs[:, rest[block]]
-        blocks.append(_Block(own, labels[rest[block]], own * ~constant[:, rest[block]]))
-    return blocks, np.sum([sums for _, sums in found], axis=0)
-
-
-def _slices(records: int, at_once: int = RECORDS_AT_ONCE) -> list[slice]:
-    """Return blocks of records, one of none where there are none."""
-    return [slice(start, start + at_once) for start in range(0, max(records, 1), at_once)]
-
-
-def _mean_bounds(
-    grids: TrainingGrids,
-    clips: list[Clip],
-    batch: tuple[Array, Integers],
-    distances: Integers,
-    low: list[Array],
-    high: list[Array],
-) -> list[tuple[Array, Array]]:
-    """Return lower and upper bounds on each layer's mean gradient in coarse units, shape
-    (distances, units, inputs + 1).
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """One step's bounds on mean gradients.
 
     The boxes of the distances are nested, so what holds over the largest holds over all.
+
+    Attributes:
+        clips: clip of each layer.
+        batch: the records.
+        distances: the distances, increasing.
+        low, high: ends of the weights at each distance, shape (distances, units, inputs + 1).
     """
-    counting, hidden = grids.settings.counting, bool(grids.settings.hidden)
-    alike = all(bool((ends[0] == ends[-1]).all()) for ends in (*low, *high))
 
-    def network(place: int | slice) -> IntervalNetwork:
-        box = place if hidden or isinstance(place, slice) else [place]
-        return IntervalNetwork(grids, [ends[box] for ends in low], [ends[box] for ends in high])
+    clips: list[Clip]
+    batch: _Batch
+    distances: Integers
+    low: list[Array]
+    high: list[Array]
 
-    last = network(-1)
-    settled = [np.zeros((2, 1, 1, 1), np.int64) for _ in clips]
-    if hidden or alike:
-        blocks = [
-            _Block(batch[0][:, block], batch[1][block], batch[0][:, block])
-            for block in _slices(len(batch[1]))
-        ]
-    else:
-        blocks, settled[0] = _settled(last, clips[0], batch)
+    @property
+    def hidden(self) -> bool:
+        """Whether there are hidden layers."""
+        return len(self.clips) > 1
 
-    def of_blocks(network: IntervalNetwork) -> list[list[Factors]]:
-        return [
-            (last if block.summed is None else network).factors(block.inputs, block.labels)
-            for block in blocks
-        ]
+    @cached_property
+    def alike(self) -> bool:
+        """Whether all boxes are one."""
+        return all(bool((ends[0] == ends[-1]).all()) for ends in (*self.low, *self.high))
 
-    def summed(part: Factors, layer: int, block: _Block) -> Factors:
-        if layer or block.summed is None:
-            return part
-        return replace(part, column_low=block.summed, column_high=block.summed)
+    @cached_property
+    def shapes(self) -> list[tuple[int, int]]:
+        """Rows and columns of each layer's gradient.
 
-    one_by_one = hidden and not alike
-    found = of_blocks(last if one_by_one or alike else network(slice(None)))
-    rows = [len(part.row_low) for part in found[0]]
-    entries = [
-        [
-            Clipped.of(summed(part.box(-1, rows[layer]), layer, block), clips[layer])
-            for layer, part in enumerate(parts)
-            if block.summed is not None
-        ]
-        for block, parts in zip(blocks, found, strict=True)
-    ]
+        Rows are units in the first layer, and what enters in later ones.
+        """
+        shapes = (ends.shape[1:] for ends in self.low)
+        return [shape[::-1] if layer else shape for layer, shape in enumerate(shapes)]
 
-    def gradients(found: list[list[Factors]]) -> list[_Sides]:
-        layers = []
-        for layer, clip in enumerate(clips):
-            sums = settled[layer]
-            for block, parts, listed in zip(blocks, found, entries, strict=True):
-                if block.summed is not None:
-                    part = summed(parts[layer], layer, block)
-                    sums = sums + block_sums(part, clip, listed[layer], rows[layer])
-            parts = [of_block[layer] for of_block in found]
-            layers.append(
-                (
-                    RecordEnds(parts, sums[0], clip, upper=False),
-                    RecordEnds(parts, sums[1], clip, upper=True),
-                )
-            )
-        return layers
+    def network(self, place: int | slice) -> IntervalNetwork:
+        """Return the network at one of the distances, or at several without hidden layers."""
+        box = place if self.hidden or isinstance(place, slice) else [place]
+        low, high = ([ends[box] for ends in side] for side in (self.low, self.high))
+        return IntervalNetwork(self.batch.grids, low, high)
 
-    of_last = gradients(found)
-    of_first = gradients(of_blocks(network(0))) if one_by_one else of_last
-    removable = [
-        [
-            Removable.between(one.box(0), other.box(-1), distances, counting=counting)
-            for one, other in zip(*sides, strict=True)
-        ]
-        for sides in zip(of_first, of_last, strict=True)
-    ]
+    @property
+    def outermost(self) -> list[IntervalNetwork]:
+        """The smallest and the largest box, in one network where that can be."""
+        if self.alike:
+            return [self.network(-1)]
+        if self.hidden:
+            return [self.network(0), self.network(-1)]
+        return [self.network(slice(None, None, len(self.distances) - 1))]
 
-    def bounds(of_boxes: list[_Sides], k: Integers) -> list[list[Array]]:
-        return [
+    def means(self) -> list[tuple[Array, Array]]:
+        """Return lower and upper bounds on each layer's mean gradient in coarse units, shape
+        (distances, units, inputs + 1).
+
+        Negated lower ends are one *side* of a layer, and upper ends the other.
+        """
+        fixed: Any = {
+            "records": len(self.batch.order),
+            "counting": self.batch.grids.settings.counting,
+        }
+        sums, reach = self._sums()
+        sides = [
             [
-                mean_bound(ends, k, places, counting=counting)
-                for ends, places in zip(sides, where, strict=True)
+                Smallest.of_none(total, most, self.distances, clip, upper=upper, **fixed)
+                for total, upper in zip(totals, (False, True), strict=True)
             ]
-            for sides, where in zip(of_boxes, removable, strict=True)
+            for totals, most, clip in zip(sums, reach, self.clips, strict=True)
+        ]
+        if any(len(side.lines) for layer in sides for side in layer):
+            self._look(sides)
+        removable = [[Removable.of(side) for side in layer] for layer in sides]
+        means = [np.empty((2, len(self.distances), *shape)) for shape in self.shapes]
+        for places, layer, totals, ends in self._ends(sums, removable):
+            for side, one in enumerate(removable[layer]):
+                means[layer][side, places] = mean_bound(
+                    totals[side], one.listed(ends[side]), self.distances[places], one, **fixed
+                )
+        return [
+            (-negated.swapaxes(1, 2), upper.swapaxes(1, 2)) if layer else (-negated, upper)
+            for layer, (negated, upper) in enumerate(means)
         ]
 
-    if one_by_one:
-        each = [bounds(of_first, distances[:1])]
-        for place in range(1, len(distances) - 1):
-            own = gradients(of_blocks(network(place)))
-            each.append(bounds(own, distances[place : place + 1]))
-        each.append(bounds(of_last, distances[-1:]))
-    else:
-        each = [bounds(of_last, distances)]
-    means = []
-    for layer in range(len(clips)):
-        negated, upper = (np.concatenate([one[layer][side] for one in each]) for side in (0, 1))
-        # Rows are units in the first layer, and what enters in later ones.
-        if layer:
-            negated, upper = negated.swapaxes(1, 2), upper.swapaxes(1, 2)
-        means.append((-negated, upper))
-    return means
+    def _sums(self) -> tuple[list[Integers], list[Array]]:
+        """Return each layer's sums of ends, shape (2, boxes, rows, columns), and sizes that no end
+        exceeds, shape (rows, columns).
+
+        The sums are over every box of a linear model, else over the outermost ones.
+        """
+        reach = [np.zeros(shape) for shape in self.shapes]
+        if not (self.hidden or self.alike):
+            return [self._linear_sums(reach[0])], reach
+        networks = self.outermost
+        sums = [np.zeros((2, len(networks), *shape), np.int64) for shape in self.shapes]
+        for numbers in self.batch.blocks(RECORDS_AT_ONCE):
+            read = self.batch.read(numbers)
+            parts = [network.factors(*read) for network in networks]
+            for layer, (clip, (rows, _)) in enumerate(zip(self.clips, self.shapes, strict=True)):
+                last = parts[-1][layer]
+                if self.distances[-1]:
+                    np.maximum(reach[layer], last.reach(), out=reach[layer])
+                clipped = Clipped.of(last, clip)
+                for place, part in enumerate(parts):
+                    found = block_sums(part[layer], clip, clipped, rows)
+                    sums[layer][:, place : place + 1] += found
+        return sums, reach
+
+    def _linear_sums(self, reach: Array) -> Integers:
+        """Return a linear model's sums over every box, and raise ``reach`` to its sizes."""
+        [clip], [(rows, columns)] = self.clips, self.shapes
+        sums = np.zeros((2, len(self.distances), rows, columns), np.int64)
+        network = self.network(slice(None))
+        for inputs, labels, summed in self._unsettled(sums, reach):
+            [part] = network.factors(inputs, labels)
+            part = replace(part, column_low=summed, column_high=summed)
+            sums += block_sums(part, clip, Clipped.of(part.box(-1, rows), clip), rows)
+        return sums
+
+    def _unsettled(self, sums: Integers, reach: Array) -> Iterator[_Unsettled]:
+        """Add to the sums those clipped entries that are one number over all boxes, and yield the
+        records that have others.
+
+        Where gradients are clipped most are. They are looked at once, not once for each box, and so
+        are records that have no others.
+        """
+        last, number = self.network(-1), 0
+        waiting: list[_Unsettled] = []
+        for numbers in self.batch.blocks(RECORDS_AT_ONCE):
+            inputs, labels = self.batch.read(numbers)
+            [part] = last.factors(inputs, labels)
+            np.maximum(reach, part.reach(), out=reach)
+            constant, settled = constant_entries(part, self.clips[0])
+            sums += settled
+            rest = np.flatnonzero(~constant.all(axis=0))
+            if waiting and number + len(rest) > RECORDS_AT_ONCE:
+                yield _Unsettled.joined(waiting)
+                waiting, number = [], 0
+            if len(rest):
+                inputs = inputs[:, rest]
+                summed = inputs * ~constant[:, rest]
+                waiting.append(_Unsettled(inputs, labels[rest], summed))
+                number += len(rest)
+        if waiting:
+            yield _Unsettled.joined(waiting)
+
+    def _look(self, sides: list[list[Smallest]]) -> None:
+        """Look for each side's smallest ends."""
+        networks = self.outermost
+        for numbers in self.batch.blocks(RECORDS_AT_ONCE if self.hidden else _LINEAR_RECORDS):
+            read = self.batch.read(numbers)
+            found = [network.factors(*read) for network in networks]
+            for layer, (rows, _) in enumerate(self.shapes):
+                last = found[-1][layer].box(-1, rows)
+                first = last if self.alike else found[0][layer].box(0, rows)
+                for side in sides[layer]:
+                    side.add(first, last, numbers)
+
+    def _ends(self, sums: list[Integers], removable: list[list[Removable]]) -> Iterator[_Ends]:
+        """Yield ends of the records that are worth removing, over every box."""
+        for layer, (totals, both) in enumerate(zip(sums, removable, strict=True)):
+            if self.alike:
+                yield slice(None), layer, totals, [one.found.high[None] for one in both]
+            elif self.hidden:
+                yield slice(1), layer, totals[:, :1], [one.found.low[None] for one in both]
+                yield slice(-1, None), layer, totals[:, 1:], [one.found.high[None] for one in both]
+            else:
+                yield slice(None), layer, totals, self._linear_ends(both)
+        if self.hidden and not self.alike:
+            yield from self._between(removable)
+
+    def _linear_ends(self, both: list[Removable]) -> list[Array]:
+        """Return a linear model's ends over every box, shape (boxes, n), of both sides."""
+        moving = [np.empty((len(self.distances), len(one.moving))) for one in both]
+        records = np.unique(np.concatenate([one.found.record[one.moving] for one in both]))
+        network = self.network(slice(None))
+        for start in range(0, len(records), RECORDS_AT_ONCE):
+            numbers = records[start : start + RECORDS_AT_ONCE]
+            [part] = network.factors(*self.batch.read(numbers))
+            for one, ends in zip(both, moving, strict=True):
+                one.write(ends, part, numbers)
+        return [one.with_moving(ends) for one, ends in zip(both, moving, strict=True)]
+
+    def _between(self, removable: list[list[Removable]]) -> Iterator[_Ends]:
+        """Yield ends over the boxes between the outermost ones, and sums there."""
+        last = self.network(-1)
+        moving = sum(len(one.moving) for both in removable for one in both)
+        at_once = max(1, _MOVING_AT_ONCE // max(moving, 1))
+        for start in range(1, len(self.distances) - 1, at_once):
+            places = range(start, min(start + at_once, len(self.distances) - 1))
+            networks = [self.network(place) for place in places]
+            sums = [[np.zeros((2, 1, *shape), np.int64) for shape in self.shapes] for _ in places]
+            ends = [
+                [[np.empty((1, len(one.moving))) for one in both] for both in removable]
+                for _ in places
+            ]
+            for numbers in self.batch.blocks(RECORDS_AT_ONCE):
+                read = self.batch.read(numbers)
+                clipped = [
+                    Clipped.of(part, clip)
+                    for part, clip in zip(last.factors(*read), self.clips, strict=True)
+                ]
+                for network, totals, written in zip(networks, sums, ends, strict=True):
+                    for layer, part in enumerate(network.factors(*read)):
+                        clip, rows = self.clips[layer], self.shapes[layer][0]
+                        totals[layer] += block_sums(part, clip, clipped[layer], rows)
+                        for one, own in zip(removable[layer], written[layer], strict=True):
+                            one.write(own, part, numbers)
+            for place, totals, written in zip(places, sums, ends, strict=True):
+                for layer, both in enumerate(removable):
+                    found = [
+                        one.with_moving(own) for one, own in zip(both, written[layer], strict=True)
+                    ]
+                    yield slice(place, place + 1), layer, totals[layer], found
 
 
 def _check_nested(lower: Sequence[Array], upper: Sequence[Array]) -> None:
@@ -493,4 +605,4 @@ def _whole_numbers(values: npt.ArrayLike, name: str, rows: int, below: int) -> I
         )
     if rows and (array.min() < 0 or array.max() >= below):
         raise InvalidInput(f"{name}: expected integers from 0 to {below - 1}")
-    return array.astype(np.int64)
+    return array.astype(np.int64, copy=False)

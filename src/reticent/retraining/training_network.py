@@ -43,6 +43,12 @@ class Factors:
         own = slice(0, rows) if place == 0 else slice(len(self.row_low) - rows, None)
         return replace(self, row_low=self.row_low[own], row_high=self.row_high[own])
 
+    def reach(self) -> Array:
+        """Return sizes that no entry over one box exceeds, shape (rows, columns)."""
+        rows = np.maximum(-self.row_low, self.row_high).max(axis=1, initial=0.0)
+        columns = np.maximum(-self.column_low, self.column_high).max(axis=1, initial=0.0)
+        return np.asarray(rows[:, None] * columns)
+
 
 def positive_part(values: Array) -> Array:
     """Return max(v, 0)."""

@@ -321,7 +321,7 @@ class TrainingGrids:
         scaled = np.empty((X.shape[1] + 1, len(X)))
         units = scaled[:-1]
         np.clip(X.T, -bound, bound, out=units)
-        units /= self.input_unit
+        units *= 1.0 / self.input_unit  # a power of two
         np.rint(units, out=units)
         scaled[-1] = 1.0 / self.input_unit
         return scaled

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,7 @@ from reticent.core.arrays import Array, Integers
 from reticent.retraining.training_network import Factors
 from reticent.retraining.training_settings import Counting
 
-_ENDS_AT_ONCE = 2**19
+_ENDS_AT_ONCE = 2**16
 
 
 @dataclass(frozen=True)
@@ -203,107 +202,149 @@ def _ends(factors: Factors, column: int | Integers, upper: bool) -> Array:
     return ends
 
 
-class SmallEnds(NamedTuple):
-    """Where the smallest ends of some lines are, a line being a row and a column.
-
-    Attributes:
-        lines: the lines.
-        most: the largest number of places in one.
-        parts: for a block of records its index, the places in it, and where each goes in an array
-            of shape (lines, most).
+class _Found(NamedTuple):
+    """Records found for some lines: a line, a record, and its ends over the smallest and over the
+    largest box, each of shape (n,).
     """
 
-    lines: Integers
-    most: int
-    parts: list[tuple[int, Entries, Integers]]
+    line: Integers
+    record: npt.NDArray[np.int32]
+    low: Array
+    high: Array
 
-    @classmethod
-    def of(cls, lines: Integers, line: Integers, record: Integers, ends: RecordEnds) -> SmallEnds:
-        """Return the places of some records, in blocks.
-
-        Args:
-            lines: the lines.
-            line, record: index into ``lines``, increasing, and record of each place.
-            ends: whose blocks.
-        """
-        numbers = np.bincount(line, minlength=len(lines))
-        most = int(numbers.max(initial=0))
-        position = line * most + np.arange(len(line)) - (np.cumsum(numbers) - numbers)[line]
-        row, column = np.divmod(lines[line], ends.total.shape[2])
-        parts, start = [], 0
-        for index, part in enumerate(ends.parts):
-            n = part.row_low.shape[1]
-            own = np.flatnonzero((record >= start) & (record < start + n))
-            here = record[own] - start
-            if len(own):
-                parts.append(
-                    (index, Entries(row[own] * n + here, here, column[own]), position[own])
-                )
-            start += n
-        return cls(lines, most, parts)
+    def only(self, chosen: npt.NDArray[Any]) -> _Found:
+        """Return some of them."""
+        return _Found(*(values[chosen] for values in self))
 
 
 @dataclass(frozen=True, eq=False)
-class RecordEnds:
-    """The upper, or negated lower, ends of clipped gradients of one layer over a whole batch.
+class Smallest:
+    """Which records of a batch have the k smallest ends on some lines: a row and a column of a
+    layer each.
+
+    Blocks of records are looked at once, in turn. Ends grow with the box. So over any of the nested
+    boxes the k smallest are among k records that are the smallest over the largest box, and those
+    that lie below all these over the smallest box.
 
     Attributes:
-        parts: factors of every block of records, box after box. A block may have one box, which
-            stands for all.
-        total: sums over the batch, exact, shape (boxes, rows, columns).
         clip: gamma.
-        upper: whether the ends are the upper ones.
+        columns: columns of the layer.
+        upper: whether the ends are the upper ones, or the negated lower ones.
+        lines: the lines.
+        limits: numbers such that only records whose ends lie below can be worth removing, by line.
+        large: whether as many records as possible are best to remove, should they be at the least
+            possible end, by line.
+        low, high: ends over the smallest and the largest box of the k records so far, shape (lines,
+            k). They are infinite where there are fewer.
+        records: their numbers, shape (lines, k).
+        bars: numbers such that records are of no use whose end over the smallest box is not below,
+            by line.
+        others: further records, which lay below the bar.
     """
 
-    parts: Sequence[Factors]
-    total: Integers
     clip: Clip
+    columns: int
     upper: bool
+    lines: Integers
+    limits: Array
+    large: npt.NDArray[np.bool_]
+    low: Array
+    high: Array
+    records: npt.NDArray[np.int32]
+    bars: Array
+    others: list[_Found]
 
-    @property
-    def records(self) -> int:
-        """The number of records."""
-        return sum(part.row_low.shape[1] for part in self.parts)
+    @classmethod
+    def of_none(
+        cls,
+        totals: Integers,
+        reach: Array,
+        distances: Integers,
+        clip: Clip,
+        *,
+        upper: bool,
+        records: int,
+        counting: Counting,
+    ) -> Smallest:
+        """Return what is known before the first block: the lines on which removals can be worth it.
 
-    @property
-    def of_lines(self) -> Integers:
-        """The sums, shape (boxes, lines)."""
-        return self.total.reshape(len(self.total), -1)
-
-    def box(self, place: int) -> RecordEnds:
-        """Return the ends over the first box (0) or the last (-1)."""
-        parts = [part.box(place, self.total.shape[1]) for part in self.parts]
-        return replace(self, parts=parts, total=self.total[[place]])
-
-    def least(self) -> Array:
-        """Return numbers that no end of a line over one box is below, shape (lines,)."""
-        sizes = []
-        for part in self.parts:
-            rows = np.maximum(-part.row_low, part.row_high).max(axis=1, initial=0.0)
-            columns = np.maximum(-part.column_low, part.column_high).max(axis=1, initial=0.0)
-            sizes.append((rows[:, None] * columns).ravel())
-        return np.asarray(-np.max(sizes, axis=0))
-
-    def of(self, lines: Integers) -> Array:
-        """Return every record's end over one box, shape (lines, records)."""
-        row, column = np.divmod(lines, self.total.shape[2])
-        blocks = []
-        for part in self.parts:
-            own = replace(part, row_low=part.row_low[row], row_high=part.row_high[row])
-            blocks.append(self.clip.cut(_ends(own, column, self.upper), part.share))
-        return np.concatenate(blocks, axis=1)
-
-    def at(self, places: SmallEnds) -> Array:
-        """Return the ends at some places in increasing order, shape (boxes, lines, most).
-
-        They are infinite where a line has fewer places.
+        Args:
+            totals: sums of ends over every box, or over the smallest and the largest, shape
+                (boxes, rows, columns).
+            reach: sizes that no end over the largest box exceeds, shape (rows, columns).
+            distances: the distances, increasing.
+            clip: gamma.
+            upper: whether the ends are the upper ones.
+            records: the number of records.
+            counting: as for ``mean_bound``.
         """
-        boxes = len(self.total)
-        found = np.full((boxes, len(places.lines) * places.most), np.inf)
-        for index, entries, position in places.parts:
-            some = entries.of(self.parts[index], self.total.shape[1])
-            found[:, position] = self.clip.cut(_ends(some, 0, self.upper), some.share)
-        return np.sort(found.reshape(boxes, len(places.lines), places.most), axis=2)
+        k, lines = int(distances[-1]), reach.size
+        limits = np.full(lines, np.inf)
+        numerator = np.full(lines, -np.inf if counting == "remove" else np.inf)
+        if counting == "add-remove":
+            added = _up(totals[-1].ravel(), clip.shift) + k * clip.coarse
+            # A removal in place of an addition never raises the numerator, and takes two off the
+            # size: it is worth nothing where the numerator is negative.
+            limits = np.where(added > 0, _worth_removing(added, records - k, clip), -np.inf)
+            limits *= 2.0**clip.shift
+            numerator = _up(totals[0].ravel(), clip.shift) + int(distances[0]) * clip.coarse
+        most = 0 if counting == "insert" else min(k, records)
+        near = np.flatnonzero(-reach.ravel() < limits) if most else np.zeros(0, np.int64)
+        # The removal of a record at the least possible end takes at most one unit off the
+        # numerator: as many as possible are best, if that is large beside the size.
+        large = numerator[near] > 2.0 * (records + 2.0 * k)
+        low, high = np.full((2, len(near), most), np.inf)
+        numbers = np.zeros(low.shape, np.int32)
+        limits, bars = limits[near], limits[near]
+        return cls(clip, reach.shape[1], upper, near, limits, large, low, high, numbers, bars, [])
+
+    def add(self, first: Factors, last: Factors, numbers: Integers) -> None:
+        """Look at a block of records.
+
+        Args:
+            first, last: factors of the smallest and of the largest box.
+            numbers: the records' numbers.
+        """
+        k, least = self.high.shape[1], -self.clip.below
+        open_ = np.flatnonzero(self.bars > least)
+        at_once = max(1, _ENDS_AT_ONCE // max(len(numbers), 1))
+        for place in range(0, len(open_), at_once):
+            own = open_[place : place + at_once]
+            low = self._ends(first, own)
+            near = low.min(axis=1, initial=np.inf) < self.bars[own]
+            if not near.any():
+                continue
+            own, low = own[near], low[near]
+            high = low if first is last else self._ends(last, own)
+            # As many as possible are best: which of them, is of no consequence.
+            known = (self.high[own] == least).sum(axis=1) + (high == least).sum(axis=1)
+            settled = self.large[own] & (known >= k)
+            self.high[own[settled]], self.bars[own[settled]] = least, least
+            own, low, high = own[~settled], low[~settled], high[~settled]
+            if not len(own):
+                continue
+            record = np.broadcast_to(numbers.astype(np.int32), low.shape)
+            low = np.concatenate([self.low[own], low], axis=1)
+            high = np.concatenate([self.high[own], high], axis=1)
+            record = np.concatenate([self.records[own], record], axis=1)
+            order = np.argpartition(high, k - 1, axis=1)
+            kth = np.take_along_axis(high, order[:, k - 1 : k], axis=1)
+            self.bars[own] = np.minimum(kth[:, 0], self.limits[own])
+            if first is not last:
+                listed = low < self.bars[own, None]
+                np.put_along_axis(listed, order[:, :k], False, axis=1)
+                line, other = np.nonzero(listed)
+                if len(line):
+                    found = record[line, other], low[line, other], high[line, other]
+                    self.others.append(_Found(own[line], *found))
+            for kept, values in ((self.low, low), (self.high, high), (self.records, record)):
+                kept[own] = np.take_along_axis(values, order[:, :k], axis=1)
+
+    def _ends(self, factors: Factors, own: Integers) -> Array:
+        """Return every record's end on some of the lines over one box, shape (lines, n)."""
+        row, column = np.divmod(self.lines[own], self.columns)
+        some = replace(factors, row_low=factors.row_low[row], row_high=factors.row_high[row])
+        return self.clip.cut(_ends(some, column, self.upper), factors.share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,70 +352,90 @@ class Removable:
     """Which records are worth removing at any of several distances, whose boxes are nested.
 
     Attributes:
-        all_least: whether the records to remove are known to be at the least possible end, and as
-            many as possible are best, shape (lines,).
-        places: where the smallest ends of other lines are.
+        clip, columns, upper: attributes of ``Smallest``.
+        all_least: lines whose records to remove are known to be at the least possible end, and as
+            many as possible are best.
+        lines: other lines that have some.
+        most: the largest number of records of one of these.
+        found: those records.
+        places: where each goes in an array of shape (lines, most).
+        moving: those whose end is not one number over all boxes, by rising record.
     """
 
-    all_least: npt.NDArray[np.bool_]
-    places: SmallEnds
+    clip: Clip
+    columns: int
+    upper: bool
+    all_least: Integers
+    lines: Integers
+    most: int
+    found: _Found
+    places: Integers
+    moving: Integers
 
     @classmethod
-    def between(
-        cls, first: RecordEnds, last: RecordEnds, distances: Integers, *, counting: Counting
-    ) -> Removable:
-        """Return what the ends over the smallest and over the largest box tell about all.
+    def of(cls, smallest: Smallest) -> Removable:
+        """Return what the ends over the smallest and over the largest box tell about all."""
+        clip, low = smallest.clip, smallest.low
+        kth = smallest.high.max(axis=1, initial=-np.inf)
+        least = smallest.large & (kth == -clip.below)
+        bars = np.where(least, -np.inf, smallest.bars)
+        own, place = np.nonzero(low < np.where(least, -np.inf, smallest.limits)[:, None])
+        parts = [
+            _Found(own, smallest.records[own, place], low[own, place], smallest.high[own, place])
+        ]
+        parts += [other.only(other.low < bars[other.line]) for other in smallest.others]
+        found = _Found(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+        found = found.only(np.argsort(found.line, kind="stable"))
+        own, line, numbers = np.unique(found.line, return_inverse=True, return_counts=True)
+        lines, most = smallest.lines[own], int(numbers.max(initial=0))
+        places = line * most + np.arange(len(line)) - (np.cumsum(numbers) - numbers)[line]
+        moving = np.flatnonzero(found.low < found.high)
+        moving = moving[np.argsort(found.record[moving])]
+        found = found._replace(line=smallest.lines[found.line])
+        all_least = smallest.lines[least]
+        shape = clip, smallest.columns, smallest.upper
+        return cls(*shape, all_least, lines, most, found, places, moving)
 
-        Ends grow with the box. So at each distance the k smallest are among k records that are the
-        smallest over the largest box, and those that lie below all these over the smallest.
+    def listed(self, ends: Array) -> Array:
+        """Return the ends of ``found``, shape (boxes, n), as an array of shape (boxes, lines, most)
+        that is infinite where a line has fewer.
+        """
+        listed = np.full((len(ends), len(self.lines) * self.most), np.inf)
+        listed[:, self.places] = ends
+        return listed.reshape(len(ends), len(self.lines), self.most)
+
+    def with_moving(self, ends: Array) -> Array:
+        """Return the ends of ``found``, shape (boxes, n), from those of ``moving``."""
+        found = np.repeat(self.found.low[None], len(ends), axis=0)
+        found[:, self.moving] = ends
+        return found
+
+    def write(self, ends: Array, factors: Factors, records: Integers) -> None:
+        """Write the ends of some records over several boxes.
 
         Args:
-            first, last: ends over the smallest box, and over the largest.
-            distances: the distances, increasing.
-            counting: as for ``mean_bound``.
+            ends: shape (boxes, n) for the n of ``moving``.
+            factors: factors of these boxes for some records, whose row values are by box.
+            records: their numbers, rising. No other record is moving between their first and last.
         """
-        clip, records, k = last.clip, last.records, int(distances[-1])
-        lines, most = last.of_lines.shape[1], min(k, records)
-        all_least = np.zeros(lines, dtype=bool)
-        line, record = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        limit = np.full(lines, np.inf)
-        numerator = np.full(lines, -np.inf if counting == "remove" else np.inf)
-        if counting == "add-remove":
-            added = _up(last.of_lines[0], clip.shift) + k * clip.coarse
-            # A removal in place of an addition never raises the numerator, and takes two off the
-            # size: it is worth nothing where the numerator is negative.
-            limit = np.where(added > 0, _worth_removing(added, records - k, clip), -np.inf)
-            limit *= 2.0**clip.shift
-            numerator = _up(first.of_lines[0], clip.shift) + int(distances[0]) * clip.coarse
-        # The removal of a record at the least possible end takes at most one unit off the
-        # numerator: as many as possible are best, if that is large beside the size.
-        large = numerator > 2.0 * (records + 2.0 * k)
-        at_once = max(1, _ENDS_AT_ONCE // max(records, 1))
-        near = np.flatnonzero(first.least() < limit) if most and counting != "insert" else line[0]
-        for start in range(0, len(near), at_once):
-            own = near[start : start + at_once]
-            largest = last.of(own)
-            bar = np.partition(largest, most - 1, axis=1)[:, most - 1]
-            least = (bar == -clip.below) & large[own]
-            all_least[own[least]] = True
-            own, largest, bar = own[~least], largest[~least], bar[~least, None]
-            smallest = first.of(own)
-            kept = smallest.min(axis=1) < limit[own]
-            own, smallest = own[kept], smallest[kept]
-            listed = smallest < bar[kept]
-            chosen = np.argpartition(largest[kept], most - 1, axis=1)[:, :most]
-            np.put_along_axis(listed, chosen, True, axis=1)
-            listed &= smallest < limit[own, None]
-            found = np.nonzero(listed)
-            line.append(own[found[0]])
-            record.append(found[1])
-        listed_lines, index = np.unique(np.concatenate(line), return_inverse=True)
-        places = SmallEnds.of(listed_lines, index, np.concatenate(record), last)
-        return cls(all_least, places)
+        numbers = self.found.record[self.moving]
+        own = slice(*np.searchsorted(numbers, (records[0], records[-1] + 1)))
+        here = np.searchsorted(records, numbers[own])
+        row, column = np.divmod(self.found.line[self.moving[own]], self.columns)
+        some = Entries(row * len(records) + here, here, column).of(
+            factors, len(factors.row_low) // len(ends)
+        )
+        ends[:, own] = self.clip.cut(_ends(some, 0, self.upper), some.share)
 
 
 def mean_bound(
-    ends: RecordEnds, distances: Integers, removable: Removable, *, counting: Counting
+    total: Integers,
+    ends: Array,
+    distances: Integers,
+    removable: Removable,
+    *,
+    records: int,
+    counting: Counting,
 ) -> Array:
     """Return upper bounds on the mean gradient of every batch at the given distances, in coarse
     units.
@@ -388,17 +449,20 @@ def mean_bound(
     A neighbour with a record more in this batch can reach that mean.
 
     Args:
-        ends: the b records' upper ends, over a box for each distance, or over one for all.
+        total: sums of the b records' upper ends, over a box for each distance, or over one for all,
+            shape (boxes, rows, columns).
+        ends: ends of the records that are worth removing, from ``Removable.listed``.
         distances: k of each box, shape (boxes,), increasing.
-        removable: which records are looked at.
+        removable: which records these are.
+        records: b.
         counting: the one of these four countings.
 
     Returns:
         Shape (boxes, rows, columns).
     """
-    clip, records, total = ends.clip, ends.records, ends.of_lines
+    clip, shape = removable.clip, (len(distances), *total.shape[1:])
+    total = total.reshape(len(total), -1)
     k = distances[:, None]
-    shape = (len(distances), *ends.total.shape[1:])
 
     def mean(total: Integers, removed: Integers, k: Integers, j: Integers) -> Array:
         added, size = {
@@ -414,14 +478,15 @@ def mean_bound(
     open_ = k < records
     if counting == "insert":
         open_ = np.full(k.shape, records > 0)
-    whole = mean(total, -k * int(clip.below), k, k)
-    bound = np.where(removable.all_least & (k > 0), whole, bound)
-    if len(removable.places.lines):
-        smallest = ends.at(removable.places)[..., : int(distances[-1])]
+    least = removable.all_least
+    whole = mean(total[:, least], -k * int(clip.below), k, k)
+    bound[:, least] = np.where(k > 0, whole, bound[:, least])
+    if len(removable.lines):
+        smallest = np.sort(ends, axis=2)[..., : int(distances[-1])]
         listed = np.isfinite(smallest)
         removed = np.cumsum(np.where(listed, smallest, 0.0).astype(np.int64), axis=2)
         j = np.arange(1, smallest.shape[2] + 1)
-        lines, k_of = removable.places.lines, k[..., None]
+        lines, k_of = removable.lines, k[..., None]
         listed = listed & (j <= k_of)
         means = mean(total[:, lines, None], removed, k_of, j)
         best = np.where(listed, means, -np.inf).max(axis=2, initial=-np.inf)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,13 @@ from reticent.retraining import (
     record_buckets,
     record_keys,
     stable_distances,
+    training,
     vote_distances,
 )
 from reticent.systems import (
     CertifiedClassifier,
     CertifiedEnsemble,
+    ClippedDescent,
     ConvexCertifiedClassifier,
     Features,
 )
@@ -236,3 +239,24 @@ def test_every_member_is_a_classifier_of_its_own_records() -> None:
     ):
         np.testing.assert_array_equal(mine, reference)
     assert ensemble.guarantee == Guarantee(1.0, 0.0, AddRemove(1, data_set=ensemble.data_set_))
+
+
+@pytest.mark.parametrize("counting", ["add-remove", "replace"])
+@pytest.mark.parametrize("hidden", [(), (4,)])
+def test_a_fit_holds_a_small_part_of_its_records(
+    counting: Any, hidden: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "_LARGE_BLOCK", 0)  # no page of it is touched
+    peaks = []
+    for rows in (10_000, 20_000):
+        X = np.random.default_rng(0).normal(size=(rows, 16))
+        y = (X[:, 0] > 0).astype(int)
+        descent = ClippedDescent(epochs=2, hidden=hidden, random_state=0)
+        model = CertifiedClassifier(
+            epsilon=1.0, classes=[0, 1], k_max=2, counting=counting, training=descent
+        )
+        tracemalloc.start()
+        model.fit(X, y)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 0.3 * (X.nbytes + y.nbytes) / 2

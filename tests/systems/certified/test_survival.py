@@ -95,3 +95,16 @@ def test_views_need_the_records_and_stay_with_their_owner(tmp_path: Path) -> Non
         clone(SYSTEMS["ensemble"]).fit(X, y).poisoning(X, change="replace")
     with pytest.raises(InvalidInput, match="counting='remove'"):
         CertifiedClassifier(epsilon=1.0, classes=[0, 1], counting="remove").fit(X, y)
+
+
+def test_views_of_records_that_were_changed_in_place_are_refused() -> None:
+    """The fitted object has no copy of them."""
+    for name in ("intervals", "ensemble"):
+        X, y = blobs(60)
+        system = clone(SYSTEMS[name]).fit(X, y)
+        found = system.unlearning(X[:5])
+        changed = clone(system).fit(X, y)
+        X[7] = -X[7]
+        with pytest.raises(InvalidInput, match="changed in place"):
+            changed.unlearning(X[:5])
+        np.testing.assert_array_equal(system.unlearning(X[:5]), found)  # trained before

@@ -27,6 +27,7 @@ from reticent.retraining.training_settings import PROTECTING, Counting, Training
 from reticent.systems.certified.query import CertifiedQuery
 from reticent.systems.certified.system import CertifiedSystem
 
+_KEYS_AT_ONCE = 2**13  # a key takes more memory than its record
 _TRAINING = ("hidden", "epochs", "learning_rate", "rate_decay", "clip", "input_bound")
 
 
@@ -88,11 +89,28 @@ class ClippedDescent(Group):
 
 @dataclass(frozen=True, eq=False)
 class _Share:
-    """The records of one member, and the start of its training. Private, and never stored."""
+    """The records of one member, and the start of its training. Private, and never stored.
+
+    Attributes:
+        points, labels: all records, as ``fit`` was given them: no copy.
+        rows: the member's own, or None for all.
+        initial: starting weights per layer.
+    """
 
     points: Array
     labels: Integers
+    rows: npt.NDArray[np.int32] | None
     initial: list[Array]
+
+    @property
+    def records(self) -> tuple[Array, Integers]:
+        """The member's own records, copied where there are others."""
+        own = slice(None) if self.rows is None else self.rows
+        return self.points[own], self.labels[own]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send a worker in another process no other member's records."""
+        return _Share, (*self.records, None, self.initial)
 
     def intervals(
         self,
@@ -102,13 +120,24 @@ class _Share:
     ) -> ParameterIntervals:
         """The certificate of this member."""
         return parameter_intervals(
-            self.points,
-            self.labels,
+            *self.records,
             training,
             k_max=k_max,
             initial=self.initial,
             n_jobs=n_jobs,
         )
+
+
+def _drawn_members(
+    points: Array, labels: Integers, names: Sequence[bytes] | None, members: int
+) -> Integers:
+    """Return the member of each record, shape (n,), by its name, or by its content."""
+    found = [np.zeros(0, np.int64)]
+    for start in range(0, len(points), _KEYS_AT_ONCE):
+        part = slice(start, start + _KEYS_AT_ONCE)
+        keys = record_keys(points[part], labels[part]) if names is None else names[part]
+        found.append(record_buckets(keys, buckets=members, purpose="ensemble member"))
+    return np.concatenate(found)
 
 
 @with_settings
@@ -139,7 +168,8 @@ class IntervalSystem(CertifiedSystem):
 
         Raises:
             NotFittedYet: before ``fit``.
-            InvalidInput: the system was loaded or unpickled, and has no records.
+            InvalidInput: the system was loaded or unpickled, and has no records, or the arrays that
+                ``fit`` was given were changed in place: it has no copy of them.
 
         References:
             Sosnin, Müller, Baader, Tsay and Wicker (2024), "Certified robustness to data poisoning
@@ -186,8 +216,15 @@ class IntervalSystem(CertifiedSystem):
         if counting not in self._views:
             settings = replace(self.members_[0].settings, counting=counting)
             trained = self._intervals(kept, settings)
+            # T_0 is the trained model, whatever the kind of change.
+            for one, other in zip(trained, self.members_, strict=True):
+                for ends in zip(one.lower + one.upper, other.lower + other.upper, strict=True):
+                    if not np.array_equal(*(end[0] for end in ends)):
+                        raise InvalidInput(
+                            "unlearning, poisoning: the records that fit was given were changed "
+                            "in place since; fit again"
+                        )
             self._views[counting] = replace(query, members=trained)
-        # The middle of T_0 is the trained model, whatever the kind of change.
         return self._views[counting].stable_distances(inputs)[1]
 
     @override
@@ -211,20 +248,22 @@ class IntervalSystem(CertifiedSystem):
             counting=self.counting,
             **{name: getattr(chosen, name) for name in _TRAINING},
         )
-        member = np.zeros(len(points), dtype=np.int64)
-        if members > 1 or identities is not None:  # a key takes more memory than its record
-            names = record_keys(points, labels, identities)
-            member = record_buckets(names, buckets=members, purpose="ensemble member")
-        seeds = [int(random.randint(2**31 - 1)) for _ in range(members)]
+        names = None if identities is None else record_keys(points, labels, identities)
+        own: list[npt.NDArray[np.int32] | None] = [None]
+        if members > 1:
+            member = _drawn_members(points, labels, names, members)
+            own = [np.flatnonzero(member == index).astype(np.int32) for index in range(members)]
+        seeds = [int(random.randint(2**31 - 1)) for _ in own]
         shares = [
             _Share(
-                points[member == index],
-                labels[member == index],
+                points,
+                labels,
+                rows,
                 training.initial(seed if training.hidden else None)
                 if chosen.initial is None
                 else list(chosen.initial),
             )
-            for index, seed in enumerate(seeds)
+            for rows, seed in zip(own, seeds, strict=True)
         ]
         found = self._intervals(shares, training)
         self._shares: list[_Share] | None = shares

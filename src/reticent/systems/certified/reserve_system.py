@@ -35,7 +35,7 @@ _TRAINING = ("records", "units", "reach", "steps", "spread")
 _FARTHEST = 8.0
 """Log odds of public models are cut there: 1 in 3,000."""
 
-Pair = tuple[Array, Integers, Array | None]
+Pair = tuple[Array, npt.NDArray[np.int8], Array | None]
 """Rows of two labels, which of them have the second, and their offsets."""
 
 
@@ -113,19 +113,14 @@ class ReserveSystem(CertifiedSystem):
         ]
         if identities is not None:
             record_keys(points, labels, identities)  # refuses two records of one identity
-        found: list[Pair] = []
-        for pair, own in zip(combinations(range(len(classes)), 2), settings, strict=True):
-            chosen = (labels == pair[0]) | (labels == pair[1])
-            rows, offsets = rows_of_pair(points[chosen], own, pair)
-            found.append((rows, (labels[chosen] == pair[1]).astype(np.int64), offsets))
-        return self._models(settings, found)
+        return self._models(settings, _pairs(points, labels, settings, len(classes)))
 
     @abstractmethod
     def _settings(self, **common: Any) -> ReserveSettings:
         """Return the settings of one pair's model."""
 
     @abstractmethod
-    def _models(self, settings: Sequence[Any], pairs: Sequence[Pair]) -> tuple[ReserveModel, ...]:
+    def _models(self, settings: Sequence[Any], pairs: Iterator[Pair]) -> tuple[ReserveModel, ...]:
         """Return the model of each pair, trained on its records."""
 
     @override
@@ -156,6 +151,18 @@ class ReserveSystem(CertifiedSystem):
                 (member.settings.class_weights, member.settings.offset_bound) != (of_pair, bound)
             ):
                 raise CorruptBundle("bundle: a certificate that is none of this system's")
+
+
+def _pairs(
+    points: Array, labels: Integers, settings: Sequence[ReserveSettings], classes: int
+) -> Iterator[Pair]:
+    """Yield the records of each pair of labels, without a copy where there is one pair."""
+    for pair, own in zip(combinations(range(classes), 2), settings, strict=True):
+        chosen: Any = slice(None)
+        if classes > 2:
+            chosen = (labels == pair[0]) | (labels == pair[1])
+        rows, offsets = rows_of_pair(points[chosen], own, pair)
+        yield rows, (labels[chosen] == pair[1]).view(np.int8), offsets
 
 
 def _weights_of_pairs(weights: tuple[float, ...]) -> Iterator[tuple[float, float]]:
@@ -249,7 +256,7 @@ class ConvexCertifiedClassifier(ReserveSystem):
         return ConvexSettings(regularization=self.regularization, **common)
 
     @override
-    def _models(self, settings: Sequence[Any], pairs: Sequence[Pair]) -> tuple[ConvexModel, ...]:
+    def _models(self, settings: Sequence[Any], pairs: Iterator[Pair]) -> tuple[ConvexModel, ...]:
         return tuple(
             convex_model(rows, second, own, offsets=offsets)
             for own, (rows, second, offsets) in zip(settings, pairs, strict=True)
@@ -392,9 +399,9 @@ class CertifiedNetwork(ReserveSystem):
         return self.training.settings(**common)
 
     @override
-    def _models(self, settings: Sequence[Any], pairs: Sequence[Pair]) -> tuple[HiddenModel, ...]:
+    def _models(self, settings: Sequence[Any], pairs: Iterator[Pair]) -> tuple[HiddenModel, ...]:
         random = training_generator(self.training.random_state)
-        seeds = [int(random.randint(2**31 - 1)) for _ in pairs]
+        seeds = [int(random.randint(2**31 - 1)) for _ in settings]
         return tuple(
             hidden_model(rows, second, own, seed=seed, offsets=offsets)
             for own, seed, (rows, second, offsets) in zip(settings, seeds, pairs, strict=True)

@@ -64,6 +64,8 @@ from reticent.tables.schema import TabularSchema
 if TYPE_CHECKING:
     from torch import nn
 
+_ROWS_AT_ONCE = 2**13
+
 _Kept = dict[str, tuple[tuple[Any, ...], CertifiedQuery]]
 
 
@@ -169,7 +171,8 @@ class CertifiedSystem(PredictsByRelease, ClassifierMixin, ReleasingSystem):
         self._become(
             members, extractor, classes, shape, columns, data_set=data_set, serial=token_hex(16)
         )
-        self.clipped_ = self._cut(features)
+        parts = range(0, len(features), _ROWS_AT_ONCE)
+        self.clipped_ = sum(self._cut(features[part : part + _ROWS_AT_ONCE]) for part in parts)
         if self._cut_words(features):
             warnings.warn(
                 f"X: {self._cut_words(features)} were cut to it, or are not finite; bring features "
