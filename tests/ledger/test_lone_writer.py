@@ -128,6 +128,36 @@ def test_statements_stay_prepared_whatever_else_is_done(alone: Ledger) -> None:
     alone.reserve(WARD, make_event(), answers=1).commit("receipt")
 
 
+def test_a_statement_is_prepared_once_though_its_transaction_was_undone(
+    alone: Ledger, other: Ledger
+) -> None:
+    def prepared() -> int:
+        with alone.store.write() as session:
+            ((found,),) = session.answer("SELECT count(*) FROM pg_prepared_statements", ())
+        return int(found)
+
+    def come_between() -> None:
+        other.grant(WARD, ONE)
+        for _ in range(5):  # the first is sent whole, in vain; the next would be again
+            alone.reserve(WARD, make_event(), answers=1)
+
+    alone.close()  # a new connection, on which nothing was ever sent whole
+    come_between()
+    come_between()
+    before = prepared()
+    come_between()
+    assert prepared() == before
+
+
+def test_a_server_says_that_somebody_ended_the_connection(alone: Ledger) -> None:
+    with (
+        pytest.raises(LedgerUnavailable, match=r"has ended it \[terminating connection"),
+        alone.store.write() as session,
+    ):
+        session.answer("SELECT pg_terminate_backend(pg_backend_pid())", ())
+    alone.reserve(WARD, make_event(), answers=1).commit("receipt")
+
+
 def test_a_server_says_why_it_ended_the_connection(postgres_url: str) -> None:
     made = Ledger.create(postgres_url, lock_timeout=2.0)
 

@@ -71,23 +71,24 @@ class _Pipeline:
         """
         server, known = self._driver.pgconn, self._prepared
         as_text = self._psycopg.adapt.PyFormat.TEXT
-        made: dict[str, bytes] = {}
+        made: dict[str, tuple[bytes, int]] = {}  # with the place of the result
         server.enter_pipeline_mode()  # what fails in it by itself leaves no sound connection
-        for text, values in statements:
-            name = known.get(text) or made.get(text)
-            if name is None:
-                name = made[text] = f"reticent_{next(self._numbers)}".encode()
-                server.send_prepare(name, text.encode())
+        for at, (text, values) in enumerate(statements):
+            name = known.get(text)
+            if name is None and text not in made:
+                made[text] = f"reticent_{next(self._numbers)}".encode(), at + len(made)
+                server.send_prepare(made[text][0], text.encode())
             written = self._adapt.dump_sequence(values, [as_text] * len(values))
-            server.send_query_prepared(name, written, None, _BINARY)
+            server.send_query_prepared(name or made[text][0], written, None, _BINARY)
         server.pipeline_sync()
         results = self._driver.wait(self._results(len(made) + len(statements)))
-        if server.status == self._psycopg.pq.ConnStatus.OK:
-            server.exit_pipeline_mode()
         failed = self._first_failed(results)
-        if failed is not None:
-            raise self._psycopg.errors.error_from_result(failed)
-        known.update(made)
+        # What was prepared before a failure stays so, and would be prepared again each time.
+        known.update((text, name) for text, (name, at) in made.items() if at < failed)
+        if results[-1].status == self._psycopg.pq.ExecStatus.PIPELINE_SYNC:
+            server.exit_pipeline_mode()
+        if failed < len(results):
+            raise self._psycopg.errors.error_from_result(results[failed])
         last = results[-2]  # before the mark of the end
         self._adapt.set_pgresult(last)
         rows: list[Values] = self._adapt.load_rows(0, last.ntuples, tuple)
@@ -101,14 +102,15 @@ class _Pipeline:
         try:
             for _ in range(number + 1):
                 results += yield from generators.fetch_many(server)
-        except self._psycopg.OperationalError:
-            if self._first_failed(results) is None:  # a server says why it ends the connection
+        except self._psycopg.OperationalError:  # a server says before why it ends the connection
+            if self._first_failed(results) == len(results):
                 raise
         return results
 
-    def _first_failed(self, results: Sequence[Any]) -> Any:
+    def _first_failed(self, results: Sequence[Any]) -> int:
+        """Return the place of the first result that is a failure, or their number."""
         fatal = self._psycopg.pq.ExecStatus.FATAL_ERROR
-        return next((result for result in results if result.status == fatal), None)
+        return next((at for at, one in enumerate(results) if one.status == fatal), len(results))
 
 
 _BINARY = 1
