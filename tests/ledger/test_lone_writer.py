@@ -110,6 +110,31 @@ def test_an_end_that_was_edited_is_noticed(alone: Ledger, sql: str) -> None:
         assert connection.exec_driver_sql("SELECT seq FROM head").scalar() == last
 
 
+@pytest.mark.parametrize("table", ["budgets", "accounts"])
+def test_a_row_that_was_edited_is_named(alone: Ledger, table: str) -> None:
+    with alone.store.write() as connection:
+        connection.exec_driver_sql(f"UPDATE {table} SET spent_epsilon = 0")
+    with pytest.raises(CorruptLedger, match=f"a row of the table {table}"):
+        alone.reserve(WARD, make_event(), answers=1)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_division_by_zero_elsewhere_is_no_edited_row(
+    alone: Ledger, other: Ledger, whole: bool
+) -> None:
+    with alone.store.write() as connection:
+        connection.exec_driver_sql(
+            "CREATE FUNCTION divide() RETURNS trigger LANGUAGE plpgsql AS "
+            "'BEGIN PERFORM 1 / 0; END'"
+        )
+        connection.exec_driver_sql(
+            "CREATE CONSTRAINT TRIGGER at_the_end AFTER INSERT ON entries "
+            "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION divide()"
+        )
+    with pytest.raises(LedgerUnavailable, match="division by zero"):
+        (alone if whole else other).reserve(WARD, make_event(), answers=1)
+
+
 def test_an_entry_that_the_server_lost_is_missed(alone: Ledger) -> None:
     """The anchor names it, and the ledger ends where this writer knows that it ended."""
     reservation = alone.reserve(WARD, make_event(), answers=1)

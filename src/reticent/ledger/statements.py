@@ -37,12 +37,12 @@ _NO_ROW = "22012"
 """SQLSTATE of a division by zero."""
 
 
-class _Later(NamedTuple):
-    """A statement that waits to be sent."""
+class _Sent(NamedTuple):
+    """A statement for a server."""
 
     text: str
-    each: Sequence[Values]
-    otherwise: Callable[[], Exception] | None
+    values: Values
+    otherwise: Callable[[], Exception] | None = None  # what a division by zero in it says
 
 
 class _Pipeline:
@@ -63,17 +63,18 @@ class _Pipeline:
         self._prepared: dict[str, bytes] = {}
         self._numbers = count()
 
-    def send(self, statements: Sequence[tuple[str, Values]]) -> list[Values]:
-        """Return all rows that the last of these statements gives, each a text and its values.
+    def send(self, statements: Sequence[_Sent]) -> list[Values]:
+        """Return all rows that the last of these statements gives.
 
         Raises:
             psycopg.Error: of the first that failed. Those behind it were not executed.
+            Exception: what it has as ``otherwise``.
         """
         server, known = self._driver.pgconn, self._prepared
         as_text = self._psycopg.adapt.PyFormat.TEXT
         made: dict[str, tuple[bytes, int]] = {}  # with the place of the result
         server.enter_pipeline_mode()  # what fails in it by itself leaves no sound connection
-        for at, (text, values) in enumerate(statements):
+        for at, (text, values, _) in enumerate(statements):
             name = known.get(text)
             if name is None and text not in made:
                 made[text] = f"reticent_{next(self._numbers)}".encode(), at + len(made)
@@ -88,7 +89,12 @@ class _Pipeline:
         if results[-1].status == self._psycopg.pq.ExecStatus.PIPELINE_SYNC:
             server.exit_pipeline_mode()
         if failed < len(results):
-            raise self._psycopg.errors.error_from_result(results[failed])
+            error = self._psycopg.errors.error_from_result(results[failed])
+            if error.sqlstate == _NO_ROW:
+                at = failed - sum(place < failed for _, place in made.values())
+                if (otherwise := statements[at].otherwise) is not None:
+                    raise otherwise() from error
+            raise error
         last = results[-2]  # before the mark of the end
         self._adapt.set_pgresult(last)
         rows: list[Values] = self._adapt.load_rows(0, last.ntuples, tuple)
@@ -136,7 +142,7 @@ class Session(Connection):
             self._cursor = self.connection.cursor()
         else:
             self._pipeline = _Pipeline(self.driver)
-        self._waiting: list[_Later] = []
+        self._waiting: list[_Sent] = []
 
     def answer(self, text: str, values: Values) -> list[Values]:
         """Return all rows that a statement gives, which sees all that was run before."""
@@ -159,7 +165,7 @@ class Session(Connection):
                 server did not find one, or None where any number will do.
         """
         if not self.is_sqlite:
-            self._waiting.append(_Later(text, each, otherwise))
+            self._waiting.extend(_Sent(text, values, otherwise) for values in each)
             return
         if len(each) == 1:
             self._cursor.execute(text, each[0])
@@ -190,17 +196,10 @@ class Session(Connection):
 
     def _send(self, text: str = "", values: Values = ()) -> list[Values]:
         """Return the rows of a statement, sent together with what waits before it."""
-        waiting, self._waiting = self._waiting, []
-        statements = [(one.text, each) for one in waiting for each in one.each]
+        statements, self._waiting = self._waiting, []
         if text:
-            statements.append((text, values))
-        try:
-            return self._pipeline.send(statements)
-        except Exception as error:
-            for one in waiting:
-                if one.otherwise and getattr(error, "sqlstate", None) == _NO_ROW:
-                    raise one.otherwise() from error
-            raise
+            statements.append(_Sent(text, values))
+        return self._pipeline.send(statements)
 
 
 def flush_before(connection: Connection, *_: Any) -> None:
