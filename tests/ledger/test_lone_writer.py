@@ -174,6 +174,29 @@ def test_a_statement_is_prepared_once_though_its_transaction_was_undone(
     assert prepared() == before
 
 
+def test_a_client_that_stops_before_it_sends_is_thrown_out(postgres_url: str) -> None:
+    """A server waits without end for the rest of a message, and for the whole of none."""
+
+    class Slow(tuple[object, ...]):
+        __slots__ = ()
+
+        def __len__(self) -> int:
+            time.sleep(1.5)
+            return super().__len__()
+
+    made = Ledger.create(postgres_url, lock_timeout=2.0)
+
+    def stop() -> None:
+        with made.store.write() as session:
+            session.answer("SELECT 1 FROM head FOR UPDATE", ())
+            session.run("SELECT $1::text", [("x" * (1 << 17),)])
+            session.answer("SELECT 1", Slow())
+
+    with pytest.raises(LedgerUnavailable, match="kept the ledger from others for too long"):
+        stop()
+    made.close()
+
+
 def test_a_server_says_that_somebody_ended_the_connection(alone: Ledger) -> None:
     with (
         pytest.raises(LedgerUnavailable, match=r"has ended it \[terminating connection"),

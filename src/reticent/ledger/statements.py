@@ -73,14 +73,18 @@ class _Pipeline:
         server, known = self._driver.pgconn, self._prepared
         as_text = self._psycopg.adapt.PyFormat.TEXT
         made: dict[str, tuple[bytes, int]] = {}  # with the place of the result
+        # Before anything leaves: no limit bounds how long a server waits for the rest of a message.
+        written = [
+            self._adapt.dump_sequence(one.values, [as_text] * len(one.values)) for one in statements
+        ]
         server.enter_pipeline_mode()  # what fails in it by itself leaves no sound connection
-        for at, (text, values, _) in enumerate(statements):
+        for at, (one, values) in enumerate(zip(statements, written, strict=True)):
+            text = one.text
             name = known.get(text)
             if name is None and text not in made:
                 made[text] = f"reticent_{next(self._numbers)}".encode(), at + len(made)
                 server.send_prepare(made[text][0], text.encode())
-            written = self._adapt.dump_sequence(values, [as_text] * len(values))
-            server.send_query_prepared(name or made[text][0], written, None, _BINARY)
+            server.send_query_prepared(name or made[text][0], values, None, _BINARY)
         server.pipeline_sync()
         results = self._driver.wait(self._results(len(made) + len(statements)))
         failed = self._first_failed(results)
