@@ -215,7 +215,7 @@ def bare_server_rate(ledger: Ledger, pairs: int) -> float:
 
     def recorded(session: Session, text: str = "", values: tuple[Any, ...] = ()) -> Any:
         # A row that is not as it was, as those of the recorded pair will be, is no fault here.
-        waiting = [(one.text.replace("1 / count", "count"), one.each) for one in session._waiting]
+        waiting = [(one.text.replace("1 / count", "count"), one.values) for one in session._waiting]
         sent.append((waiting, text, values))
         return send(session, text, values)
 
@@ -234,12 +234,11 @@ def bare_server_rate(ledger: Ledger, pairs: int) -> float:
             for waiting, text, values in sent:
                 cursor, before = RawCursor(connection), RawCursor(connection)
                 with connection.pipeline():
-                    for statement, each in waiting:
-                        for row in each:
-                            if statement.startswith("INSERT INTO entries"):
-                                seq += 1
-                                row = (seq, *row[1:10], row[10] and seq - 1, *row[11:])
-                            before.execute(statement, row)
+                    for statement, row in waiting:
+                        if statement.startswith("INSERT INTO entries"):
+                            seq += 1
+                            row = (seq, *row[1:10], row[10] and seq - 1, *row[11:])
+                        before.execute(statement, row)
                     cursor.execute(text, values)
                 if cursor.description:
                     cursor.fetchall()

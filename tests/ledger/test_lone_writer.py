@@ -110,6 +110,31 @@ def test_an_end_that_was_edited_is_noticed(alone: Ledger, sql: str) -> None:
         assert connection.exec_driver_sql("SELECT seq FROM head").scalar() == last
 
 
+@pytest.mark.parametrize("table", ["budgets", "accounts"])
+def test_a_row_that_was_edited_is_named(alone: Ledger, table: str) -> None:
+    with alone.store.write() as connection:
+        connection.exec_driver_sql(f"UPDATE {table} SET spent_epsilon = 0")
+    with pytest.raises(CorruptLedger, match=f"a row of the table {table}"):
+        alone.reserve(WARD, make_event(), answers=1)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_division_by_zero_elsewhere_is_no_edited_row(
+    alone: Ledger, other: Ledger, whole: bool
+) -> None:
+    with alone.store.write() as connection:
+        connection.exec_driver_sql(
+            "CREATE FUNCTION divide() RETURNS trigger LANGUAGE plpgsql AS "
+            "'BEGIN PERFORM 1 / 0; END'"
+        )
+        connection.exec_driver_sql(
+            "CREATE CONSTRAINT TRIGGER at_the_end AFTER INSERT ON entries "
+            "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION divide()"
+        )
+    with pytest.raises(LedgerUnavailable, match="division by zero"):
+        (alone if whole else other).reserve(WARD, make_event(), answers=1)
+
+
 def test_an_entry_that_the_server_lost_is_missed(alone: Ledger) -> None:
     """The anchor names it, and the ledger ends where this writer knows that it ended."""
     reservation = alone.reserve(WARD, make_event(), answers=1)
@@ -125,6 +150,59 @@ def test_statements_stay_prepared_whatever_else_is_done(alone: Ledger) -> None:
         for _ in range(10):
             connection.exec_driver_sql("CREATE TABLE passing (id int)")
             connection.exec_driver_sql("DROP TABLE passing")
+    alone.reserve(WARD, make_event(), answers=1).commit("receipt")
+
+
+def test_a_statement_is_prepared_once_though_its_transaction_was_undone(
+    alone: Ledger, other: Ledger
+) -> None:
+    def prepared() -> int:
+        with alone.store.write() as session:
+            ((found,),) = session.answer("SELECT count(*) FROM pg_prepared_statements", ())
+        return int(found)
+
+    def come_between() -> None:
+        other.grant(WARD, ONE)
+        for _ in range(5):  # the first is sent whole, in vain; the next would be again
+            alone.reserve(WARD, make_event(), answers=1)
+
+    alone.close()  # a new connection, on which nothing was ever sent whole
+    come_between()
+    come_between()
+    before = prepared()
+    come_between()
+    assert prepared() == before
+
+
+def test_a_client_that_stops_before_it_sends_is_thrown_out(postgres_url: str) -> None:
+    """A server waits without end for the rest of a message, and for the whole of none."""
+
+    class Slow(tuple[object, ...]):
+        __slots__ = ()
+
+        def __len__(self) -> int:
+            time.sleep(1.5)
+            return super().__len__()
+
+    made = Ledger.create(postgres_url, lock_timeout=2.0)
+
+    def stop() -> None:
+        with made.store.write() as session:
+            session.answer("SELECT 1 FROM head FOR UPDATE", ())
+            session.run("SELECT $1::text", [("x" * (1 << 17),)])
+            session.answer("SELECT 1", Slow())
+
+    with pytest.raises(LedgerUnavailable, match="kept the ledger from others for too long"):
+        stop()
+    made.close()
+
+
+def test_a_server_says_that_somebody_ended_the_connection(alone: Ledger) -> None:
+    with (
+        pytest.raises(LedgerUnavailable, match=r"has ended it \[terminating connection"),
+        alone.store.write() as session,
+    ):
+        session.answer("SELECT pg_terminate_backend(pg_backend_pid())", ())
     alone.reserve(WARD, make_event(), answers=1).commit("receipt")
 
 

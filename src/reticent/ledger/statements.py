@@ -37,12 +37,12 @@ _NO_ROW = "22012"
 """SQLSTATE of a division by zero."""
 
 
-class _Later(NamedTuple):
-    """A statement that waits to be sent."""
+class _Sent(NamedTuple):
+    """A statement for a server."""
 
     text: str
-    each: Sequence[Values]
-    otherwise: Callable[[], Exception] | None
+    values: Values
+    otherwise: Callable[[], Exception] | None = None  # what a division by zero in it says
 
 
 class _Pipeline:
@@ -63,31 +63,42 @@ class _Pipeline:
         self._prepared: dict[str, bytes] = {}
         self._numbers = count()
 
-    def send(self, statements: Sequence[tuple[str, Values]]) -> list[Values]:
-        """Return all rows that the last of these statements gives, each a text and its values.
+    def send(self, statements: Sequence[_Sent]) -> list[Values]:
+        """Return all rows that the last of these statements gives.
 
         Raises:
             psycopg.Error: of the first that failed. Those behind it were not executed.
+            Exception: what it has as ``otherwise``.
         """
         server, known = self._driver.pgconn, self._prepared
         as_text = self._psycopg.adapt.PyFormat.TEXT
-        made: dict[str, bytes] = {}
+        made: dict[str, tuple[bytes, int]] = {}  # with the place of the result
+        # Before anything leaves: no limit bounds how long a server waits for the rest of a message.
+        written = [
+            self._adapt.dump_sequence(one.values, [as_text] * len(one.values)) for one in statements
+        ]
         server.enter_pipeline_mode()  # what fails in it by itself leaves no sound connection
-        for text, values in statements:
-            name = known.get(text) or made.get(text)
-            if name is None:
-                name = made[text] = f"reticent_{next(self._numbers)}".encode()
-                server.send_prepare(name, text.encode())
-            written = self._adapt.dump_sequence(values, [as_text] * len(values))
-            server.send_query_prepared(name, written, None, _BINARY)
+        for at, (one, values) in enumerate(zip(statements, written, strict=True)):
+            text = one.text
+            name = known.get(text)
+            if name is None and text not in made:
+                made[text] = f"reticent_{next(self._numbers)}".encode(), at + len(made)
+                server.send_prepare(made[text][0], text.encode())
+            server.send_query_prepared(name or made[text][0], values, None, _BINARY)
         server.pipeline_sync()
         results = self._driver.wait(self._results(len(made) + len(statements)))
-        if server.status == self._psycopg.pq.ConnStatus.OK:
-            server.exit_pipeline_mode()
         failed = self._first_failed(results)
-        if failed is not None:
-            raise self._psycopg.errors.error_from_result(failed)
-        known.update(made)
+        # What was prepared before a failure stays so, and would be prepared again each time.
+        known.update((text, name) for text, (name, at) in made.items() if at < failed)
+        if results[-1].status == self._psycopg.pq.ExecStatus.PIPELINE_SYNC:
+            server.exit_pipeline_mode()
+        if failed < len(results):
+            error = self._psycopg.errors.error_from_result(results[failed])
+            if error.sqlstate == _NO_ROW:
+                at = failed - sum(place < failed for _, place in made.values())
+                if (otherwise := statements[at].otherwise) is not None:
+                    raise otherwise() from error
+            raise error
         last = results[-2]  # before the mark of the end
         self._adapt.set_pgresult(last)
         rows: list[Values] = self._adapt.load_rows(0, last.ntuples, tuple)
@@ -101,14 +112,15 @@ class _Pipeline:
         try:
             for _ in range(number + 1):
                 results += yield from generators.fetch_many(server)
-        except self._psycopg.OperationalError:
-            if self._first_failed(results) is None:  # a server says why it ends the connection
+        except self._psycopg.OperationalError:  # a server says before why it ends the connection
+            if self._first_failed(results) == len(results):
                 raise
         return results
 
-    def _first_failed(self, results: Sequence[Any]) -> Any:
+    def _first_failed(self, results: Sequence[Any]) -> int:
+        """Return the place of the first result that is a failure, or their number."""
         fatal = self._psycopg.pq.ExecStatus.FATAL_ERROR
-        return next((result for result in results if result.status == fatal), None)
+        return next((at for at, one in enumerate(results) if one.status == fatal), len(results))
 
 
 _BINARY = 1
@@ -134,7 +146,7 @@ class Session(Connection):
             self._cursor = self.connection.cursor()
         else:
             self._pipeline = _Pipeline(self.driver)
-        self._waiting: list[_Later] = []
+        self._waiting: list[_Sent] = []
 
     def answer(self, text: str, values: Values) -> list[Values]:
         """Return all rows that a statement gives, which sees all that was run before."""
@@ -157,7 +169,7 @@ class Session(Connection):
                 server did not find one, or None where any number will do.
         """
         if not self.is_sqlite:
-            self._waiting.append(_Later(text, each, otherwise))
+            self._waiting.extend(_Sent(text, values, otherwise) for values in each)
             return
         if len(each) == 1:
             self._cursor.execute(text, each[0])
@@ -188,17 +200,10 @@ class Session(Connection):
 
     def _send(self, text: str = "", values: Values = ()) -> list[Values]:
         """Return the rows of a statement, sent together with what waits before it."""
-        waiting, self._waiting = self._waiting, []
-        statements = [(one.text, each) for one in waiting for each in one.each]
+        statements, self._waiting = self._waiting, []
         if text:
-            statements.append((text, values))
-        try:
-            return self._pipeline.send(statements)
-        except Exception as error:
-            for one in waiting:
-                if one.otherwise and getattr(error, "sqlstate", None) == _NO_ROW:
-                    raise one.otherwise() from error
-            raise
+            statements.append(_Sent(text, values))
+        return self._pipeline.send(statements)
 
 
 def flush_before(connection: Connection, *_: Any) -> None:

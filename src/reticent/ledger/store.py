@@ -584,6 +584,7 @@ _POSTGRESQL_FAULTS: dict[str | None, Fault] = {
     "55P03": "held",  # lock_not_available
     "25P03": "cut off",  # idle_in_transaction_session_timeout
     "57014": "slow",  # query_canceled
+    "57P01": "server",  # admin_shutdown
     "25006": "read-only",  # read_only_sql_transaction
     "42501": "read-only",  # insufficient_privilege
     "53100": "full",  # disk_full
