@@ -94,17 +94,19 @@ def nearest(points: Array, records: Records, queries: Array) -> None:
         AssertionError: the two find records at other distances.
     """
     search, index = NeighbourSearch(records), faiss.IndexFlatL2(points.shape[1])
-    index.add(points)
+    floats = points.astype(np.float32), queries.astype(np.float32)
+    index.add(floats[0])
 
     def ours() -> Array:
         orders = [block.order for block in search.lists(queries, depth=NEIGHBOURS)]
         return np.concatenate(orders)
 
     def theirs() -> Array:
-        distances, _ = index.search(queries, NEIGHBOURS)
+        distances, _ = index.search(floats[1], NEIGHBOURS)
         return np.asarray(distances)
 
-    found = ((points[np.argsort(records.places)][ours()] - queries[:, None]) ** 2).sum(axis=2)
+    near = floats[0][np.argsort(records.places)][ours()]
+    found = ((near - floats[1][:, None]) ** 2).sum(axis=2)
     assert np.array_equal(found, theirs()), "the nearest records of the two are not the same"
     sides = [[seconds(task) / len(queries) for _ in range(3)] for task in (ours, theirs)]
     Figure.of(
@@ -208,7 +210,8 @@ def main() -> None:
         # The peers get their share of queries; fit and memory of the one pass stay on our side of
         # the scale.
         ours = prepared + answered
-        few = queries[: arguments.peer_queries]
+        asked_of_us = queries[: arguments.peer_queries]
+        few, floats = asked_of_us.astype(np.float32), points.astype(np.float32)
         stretch = arguments.queries / arguments.peer_queries
         wide = points.astype(np.float64)
         peers = {
@@ -218,9 +221,9 @@ def main() -> None:
             "new search each, plain numpy": seconds(
                 lambda: plainly(wide, labels, few, quick_coins=True)
             ),
-            "new search each, scikit-learn": seconds(lambda: by_library(points, labels, few)),
-            "new search each, FAISS": seconds(lambda: by_faiss(points, labels, few)),
-            "new search each, our search": seconds(lambda: anew(points, labels, few)),
+            "new search each, scikit-learn": seconds(lambda: by_library(floats, labels, few)),
+            "new search each, FAISS": seconds(lambda: by_faiss(floats, labels, few)),
+            "new search each, our search": seconds(lambda: anew(points, labels, asked_of_us)),
         }
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     size = f"{arguments.queries} queries x {arguments.records} records x {FEATURES} features"

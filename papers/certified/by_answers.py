@@ -160,7 +160,7 @@ def neighbours(rows: Rows, reference: Kept) -> Case:
     """
     grid = PointGrid.around(rows.public)
     points, asked = grid.points(rows.private), grid.points(rows.scored)
-    near = Exhaustive(grid.points(rows.public))
+    near = Exhaustive.of(grid.points(rows.public))
     kernels = kernels_by_share(asked, near, len(rows.public), share=_SHARE, power=1)
     found: Case = {}
     for task in _tasks(rows):
@@ -185,7 +185,7 @@ def neighbours(rows: Rows, reference: Kept) -> Case:
                     plan, noise_scale=1.0, cap_scale=max(size / answers, 1.0 / votes)
                 )
                 held = HeldRecords(session.filter, dimension=grid.dimension, by_person=False)
-                held.insert(points, rows.labels[1], None)
+                held.insert([points], rows.labels[1], None)
                 told[draw, some] = session.answer(held, asked[some], kernels[some], sampler=sampler)
         found[_key(task.guarantee.epsilon, answers)] = float((told == rows.labels[2]).mean())
     return found

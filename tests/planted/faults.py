@@ -1269,6 +1269,24 @@ FAULTS: tuple[Fault, ...] = (
         "            if len(places):\n",
     ),
     Fault(
+        "a lone writer does not compare the end of the chain",
+        "ledger/chain.py",
+        "    _SAME_END.run(session, expected, otherwise=EndMoved)\n",
+        "",
+    ),
+    Fault(
+        "a lone writer refuses by what it remembers",
+        "ledger/ledger.py",
+        "connection.flush()  # what was refused",
+        "pass  # what was refused",
+    ),
+    Fault(
+        "lines at the least possible end are closed however small their sum is",
+        "retraining/training_sums.py",
+        "settled = self.large[own] & (known >= k)",
+        "settled = known >= k",
+    ),
+    Fault(
         "points beyond the ball are taken",
         "neighbours/integer_points.py",
         "> POINT_RADIUS**2).any()",
