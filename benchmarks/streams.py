@@ -231,7 +231,8 @@ def main() -> None:
                 kept[kind].append(found["mebibytes"])
                 print(f"{kind:10} {found['rows']:>9,.0f}  {rate:>9,.0f}  {found['mebibytes']:.0f}")
                 if rows == words.rows:
-                    what = f"rows of {SOURCES.get(kind, 'a fit of ')}{rows:,}, {kind}, a processor"
+                    size = f"{rows:,} x {COLUMNS}" if kind in FITS else f"{rows:,}"
+                    what = f"rows of {SOURCES.get(kind, 'a fit of ')}{size}, {kind}, a processor"
                     Figure.of(what, [rate], unit="a second").keep()
     for kind, above in kept.items():
         slope = 2**20 * (above[-1] - above[0]) / (words.rows - words.rows // 10)
