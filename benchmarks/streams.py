@@ -1,13 +1,13 @@
 """Memory and rows a second of processor time of every front door, at three sizes: rows of a Parquet
 or a CSV file through `release_stream`, a frame, a service's body, and fits.
 
-    python benchmarks/streams.py [--rows 10000000]
+    python benchmarks/streams.py [--rows 10000000] [--columns 16]
 
 The claim of streams is constant memory: the peak above the fitted model must not depend on the
 number of rows, and is below 1 GiB. The claim of all others is linear memory: the peak above model
 and input, by so many bytes a row. A frame is an Arrow table of four numbers and a word, a body is
-JSON of the same (``most_rows`` bounds it), and fits have ``COLUMNS`` float64 numbers a row and a
-label.
+JSON of the same (``most_rows`` bounds it), and fits have ``--columns`` float64 numbers a row
+and a label.
 Everything runs in a process of its own, whose peak is its own. Servers of a fleet:
 ``RETICENT_FLEET=100000 pytest --soak -s -k test_a_million_reports tests/fleet`` prints theirs.
 """
@@ -52,9 +52,6 @@ WORDS = ("office", "field", "sea")
 SCHEMA = TabularSchema((*(Numeric(name, 0.0, 1.0) for name in NUMBERS), Categorical("work", WORDS)))
 BATCH = 2**20
 """Rows of a row group, as pyarrow writes them unless it is told otherwise."""
-COLUMNS = 64
-INPUT = 8 * COLUMNS + 8
-"""Bytes of numbers and a label of a row that is fitted."""
 STREAMS = ("power", "posthoc", "csv")
 WHOLE = ("frame", "body")
 ENDINGS = {"csv": "csv", "body": "json"}
@@ -140,11 +137,11 @@ def fitted(kind: str) -> PowerEncoder | PosthocEncoder:
     ).fit(pa.table(frame), y)
 
 
-def fit(kind: str, rows: int) -> None:
+def fit(kind: str, rows: int, columns: int) -> None:
     """A fit of ``rows`` random rows."""
     random = np.random.default_rng(2)
-    X = random.random((rows, COLUMNS))
-    more = {"public_X": random.random((2000, COLUMNS))} if kind == "gradients" else {}
+    X = random.random((rows, columns))
+    more = {"public_X": random.random((2000, columns))} if kind == "gradients" else {}
     FITS[kind](rows).fit(X, (X[:, 0] > 0.5).astype(int), **more)
 
 
@@ -171,12 +168,12 @@ def fitted_once(kind: str) -> PowerEncoder | PosthocEncoder:
     return fitted("posthoc" if kind == "posthoc" else "power")
 
 
-def measure(kind: str, source: Path, output: Path) -> dict[str, float]:
+def measure(kind: str, source: Path, output: Path, columns: int) -> dict[str, float]:
     """Peak memory above model and input in MiB, and rows a second."""
     rows, given = int(source.stem), 0
     if kind in FITS:
-        given = INPUT * rows
-        warm, task = partial(fit, kind, 2000), partial(fit, kind, rows)
+        given = row_bytes(columns) * rows
+        warm, task = partial(fit, kind, 2000, columns), partial(fit, kind, rows, columns)
     elif kind in WHOLE:
         table = read(kind, source)
         encoder: Any = fitted_once(kind)
@@ -195,6 +192,11 @@ def measure(kind: str, source: Path, output: Path) -> dict[str, float]:
     return {"rows": rows, "seconds": seconds, "mebibytes": above}
 
 
+def row_bytes(columns: int) -> int:
+    """Bytes of the numbers and the label of a row that is fitted."""
+    return 8 * columns + 8
+
+
 def peak() -> int:
     """Most KiB of memory since the mark that Linux keeps was last set back."""
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -205,12 +207,13 @@ def main() -> None:
     """Prints a line for each encoder and size."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=1_000_000, help="at least 20,000")
+    parser.add_argument("--columns", type=int, default=64, help="numbers of a row that is fitted")
     parser.add_argument("--encoders", nargs="+", default=KINDS, choices=KINDS)
     parser.add_argument("--measure", nargs=3, metavar=("KIND", "SOURCE", "OUTPUT"))
     words = parser.parse_args()
     if words.measure:
         kind, source, output = words.measure
-        print(json.dumps(measure(kind, Path(source), Path(output))))
+        print(json.dumps(measure(kind, Path(source), Path(output), words.columns)))
         return
     print("what  rows  rows/s of processor time  peak memory above the model or input, MiB")
     kept: dict[str, list[float]] = {kind: [] for kind in words.encoders}
@@ -222,21 +225,25 @@ def main() -> None:
                     if kind not in FITS and not source.with_stem(str(size)).exists():
                         write(source.with_stem(str(size)), size)
                 output = Path(folder) / f"{kind}-{rows}"
-                command = [sys.executable, __file__, "--measure", kind]
+                command = [sys.executable, __file__, "--columns", str(words.columns)]
                 done = subprocess.run(
-                    [*command, str(source), str(output)], check=True, capture_output=True, text=True
+                    [*command, "--measure", kind, str(source), str(output)],
+                    check=True,
+                    capture_output=True,
+                    text=True,
                 )
                 found = json.loads(done.stdout)
                 rate = found["rows"] / found["seconds"]
                 kept[kind].append(found["mebibytes"])
                 print(f"{kind:10} {found['rows']:>9,.0f}  {rate:>9,.0f}  {found['mebibytes']:.0f}")
                 if rows == words.rows:
-                    size = f"{rows:,} x {COLUMNS}" if kind in FITS else f"{rows:,}"
+                    size = f"{rows:,} x {words.columns}" if kind in FITS else f"{rows:,}"
                     what = f"rows of {SOURCES.get(kind, 'a fit of ')}{size}, {kind}, a processor"
                     Figure.of(what, [rate], unit="a second").keep()
     for kind, above in kept.items():
         slope = 2**20 * (above[-1] - above[0]) / (words.rows - words.rows // 10)
-        beside = f", {1 + slope / INPUT:.2f} times the input with it" if kind in FITS else ""
+        times = 1 + slope / row_bytes(words.columns)
+        beside = f", {times:.2f} times the input with it" if kind in FITS else ""
         print(f"{kind:10} {slope:.0f} bytes a row{beside}")
 
 

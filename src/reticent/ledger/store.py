@@ -434,9 +434,9 @@ class Store:
         require("psycopg", extra="postgres")
         given = {name: value for name, value in self.url.query.items() if name == "options"}
         # A client that is stopped or cut off while it holds the lock is thrown out, before those
-        # who wait for it give up. Writers take turns by a lock on one row, which needs no more than
-        # READ COMMITTED, whatever the server's default; and whatever its default, an answer leaves
-        # only after its charge is on disk.
+        # who wait for it give up, unless it stops while its bytes leave. Writers take turns by a
+        # lock on one row, which needs no more than READ COMMITTED, whatever the server's default;
+        # and whatever its default, an answer leaves only after its charge is on disk.
         idle = max(self._patience // 2, 1000)
         settings = (
             *given.values(),
